@@ -1,0 +1,254 @@
+//! Activation counts: how often each expert of each layer was chosen over a set of tokens.
+
+use crate::geometry::Geometry;
+
+/// An expert id as engines store it.
+pub trait ExpertId: Copy {
+    /// The id as an index; values outside `usize` (negative ids) become `usize::MAX`.
+    fn index(self) -> usize;
+}
+
+impl ExpertId for u8 {
+    fn index(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl ExpertId for u16 {
+    fn index(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl ExpertId for i32 {
+    fn index(self) -> usize {
+        usize::try_from(self).unwrap_or(usize::MAX)
+    }
+}
+
+/// Activation counts [L, E] with the number of tokens they were taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivationCounts {
+    geometry: Geometry,
+    tokens: u64,
+    cells: Vec<u32>,
+}
+
+/// Why counts could not be made or combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CountsError {
+    /// The number of ids or cells does not fit the geometry.
+    #[error("activation counts: {got} values where {expected} were expected")]
+    Length {
+        /// Values given.
+        got: usize,
+        /// Values that geometry and token count ask for.
+        expected: usize,
+    },
+    /// An expert id outside the geometry.
+    #[error(
+        "activation counts: expert id out of range at token {token}, layer {layer} (the model has {experts} experts)"
+    )]
+    ExpertOutOfRange {
+        /// Row of the bad id.
+        token: usize,
+        /// Layer of the bad id.
+        layer: usize,
+        /// Experts of the geometry.
+        experts: usize,
+    },
+    /// Two sets of counts of different geometry.
+    #[error("activation counts: geometry {got} does not match {expected}")]
+    Geometry {
+        /// Geometry of the argument.
+        got: Geometry,
+        /// Geometry that was expected.
+        expected: Geometry,
+    },
+    /// A layer whose counts do not add up to tokens x top-k.
+    #[error("activation counts: layer {layer} adds up to {got}, {expected} expected (tokens x top-k)")]
+    NotConserved {
+        /// The layer.
+        layer: usize,
+        /// Sum of its counts.
+        got: u64,
+        /// Tokens x top-k.
+        expected: u64,
+    },
+    /// A count that no longer fits u32.
+    #[error("activation counts: a count exceeds 2^32 - 1")]
+    Overflow,
+}
+
+impl ActivationCounts {
+    /// No tokens counted yet.
+    pub fn zeros(geometry: &Geometry) -> Self {
+        Self {
+            geometry: *geometry,
+            tokens: 0,
+            cells: vec![0; geometry.cells()],
+        }
+    }
+
+    /// Takes a ready [L, E] matrix in row-major order. Conservation is not checked: see [`Self::check_conservation`].
+    pub fn from_cells(geometry: &Geometry, cells: Vec<u32>, tokens: u64) -> Result<Self, CountsError> {
+        if cells.len() != geometry.cells() {
+            return Err(CountsError::Length {
+                got: cells.len(),
+                expected: geometry.cells(),
+            });
+        }
+        Ok(Self {
+            geometry: *geometry,
+            tokens,
+            cells,
+        })
+    }
+
+    /// Counts the chosen expert ids `rows` [n_tokens, L, k], row-major.
+    pub fn from_rows<T: ExpertId>(geometry: &Geometry, rows: &[T], n_tokens: usize) -> Result<Self, CountsError> {
+        let mut counts = Self::zeros(geometry);
+        counts.add_rows(rows, n_tokens)?;
+        Ok(counts)
+    }
+
+    /// Adds the chosen expert ids of `n_tokens` more tokens. On an error the counts are left partly added: drop them.
+    pub fn add_rows<T: ExpertId>(&mut self, rows: &[T], n_tokens: usize) -> Result<(), CountsError> {
+        let per_token = self.geometry.ids_per_token();
+        let expected = n_tokens.saturating_mul(per_token);
+        if rows.len() != expected {
+            return Err(CountsError::Length {
+                got: rows.len(),
+                expected,
+            });
+        }
+        if u32::try_from(self.tokens.saturating_add(n_tokens as u64)).is_err() {
+            return Err(CountsError::Overflow);
+        }
+        let (experts, top_k) = (self.geometry.experts, self.geometry.top_k);
+        for (token, row) in rows.chunks_exact(per_token).enumerate() {
+            for (layer, (ids, cells)) in row
+                .chunks_exact(top_k)
+                .zip(self.cells.chunks_exact_mut(experts))
+                .enumerate()
+            {
+                for id in ids {
+                    match cells.get_mut(id.index()) {
+                        // At most top_k picks of one expert a token (an engine's duplicates): saturate, never wrap.
+                        Some(cell) => *cell = cell.saturating_add(1),
+                        None => return Err(CountsError::ExpertOutOfRange { token, layer, experts }),
+                    }
+                }
+            }
+        }
+        self.tokens += n_tokens as u64;
+        Ok(())
+    }
+
+    /// Adds another request's or part's counts.
+    pub fn merge(&mut self, other: &Self) -> Result<(), CountsError> {
+        if other.geometry != self.geometry {
+            return Err(CountsError::Geometry {
+                got: other.geometry,
+                expected: self.geometry,
+            });
+        }
+        if self
+            .cells
+            .iter()
+            .zip(&other.cells)
+            .any(|(a, b)| a.checked_add(*b).is_none())
+        {
+            return Err(CountsError::Overflow);
+        }
+        for (cell, more) in self.cells.iter_mut().zip(&other.cells) {
+            *cell += more;
+        }
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        Ok(())
+    }
+
+    /// Fails unless every layer's counts add up to tokens x top-k, as they do when no choice was lost or counted twice.
+    pub fn check_conservation(&self) -> Result<(), CountsError> {
+        let expected = self.tokens.saturating_mul(self.geometry.top_k as u64);
+        for (layer, row) in self.cells.chunks_exact(self.geometry.experts).enumerate() {
+            let got: u64 = row.iter().map(|c| u64::from(*c)).sum();
+            if got != expected {
+                return Err(CountsError::NotConserved { layer, got, expected });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tokens counted.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Geometry of the counts.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// All counts, [L, E] row-major.
+    pub fn cells(&self) -> &[u32] {
+        &self.cells
+    }
+
+    /// Counts of one layer; empty when the layer does not exist.
+    pub fn layer(&self, layer: usize) -> &[u32] {
+        let start = layer.saturating_mul(self.geometry.experts);
+        self.cells
+            .get(start..start.saturating_add(self.geometry.experts))
+            .unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Capture vector of the ELDR artifact: ids [2 layers][2 tokens][2], here token-major.
+    #[test]
+    fn counts_the_capture_vector() {
+        let geometry = Geometry::new(2, 4, 2).unwrap();
+        let rows: [u8; 8] = [0, 1, 2, 3, 1, 2, 0, 3];
+        let counts = ActivationCounts::from_rows(&geometry, &rows, 2).unwrap();
+        assert_eq!(counts.cells(), [1, 2, 1, 0, 1, 0, 1, 2]);
+        assert_eq!(counts.tokens(), 2);
+        counts.check_conservation().unwrap();
+        let mut twice = counts.clone();
+        twice.merge(&counts).unwrap();
+        assert_eq!(twice.layer(1), [2, 0, 2, 4]);
+        twice.check_conservation().unwrap();
+    }
+
+    #[test]
+    fn refuses_wrong_lengths_ids_and_geometries() {
+        let geometry = Geometry::new(1, 4, 2).unwrap();
+        assert!(matches!(
+            ActivationCounts::from_rows(&geometry, &[0u16, 1, 2], 2),
+            Err(CountsError::Length { got: 3, expected: 4 })
+        ));
+        assert!(matches!(
+            ActivationCounts::from_rows(&geometry, &[0i32, 1, -1, 2], 2),
+            Err(CountsError::ExpertOutOfRange {
+                token: 1,
+                layer: 0,
+                experts: 4
+            })
+        ));
+        let mut one = ActivationCounts::zeros(&geometry);
+        let other = ActivationCounts::zeros(&Geometry::new(2, 4, 2).unwrap());
+        assert!(matches!(one.merge(&other), Err(CountsError::Geometry { .. })));
+        let lost = ActivationCounts::from_cells(&geometry, vec![1, 0, 0, 0], 1).unwrap();
+        assert!(matches!(
+            lost.check_conservation(),
+            Err(CountsError::NotConserved {
+                layer: 0,
+                got: 1,
+                expected: 2
+            })
+        ));
+    }
+}

@@ -1,0 +1,63 @@
+//! How a fit went: kept in the table, shown in a run's status.
+
+use serde::{Deserialize, Serialize};
+
+/// Mean distinct experts per layer and decode step of simulated batches, by policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DistinctExperts {
+    /// Requests in each simulated batch.
+    pub batch: usize,
+    /// Requests sent where load is lowest, in order of arrival.
+    pub least_loaded: f64,
+    /// Requests sent anywhere.
+    pub random: f64,
+    /// Requests sent by the table.
+    pub table: f64,
+    /// Requests sent by their known domain, where samples carry one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain_oracle: Option<f64>,
+}
+
+impl DistinctExperts {
+    /// Predicted fall of distinct experts against `LeastLoaded`, as a fraction (0.1 = 10 % fewer).
+    pub fn gain(&self) -> f64 {
+        if self.least_loaded > 0.0 {
+            1.0 - self.table / self.least_loaded
+        } else {
+            0.0
+        }
+    }
+}
+
+/// What the fit found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FitReport {
+    /// Samples used.
+    pub samples: u64,
+    /// Of these, samples with decode counts.
+    pub decode_samples: u64,
+    /// Kept layers.
+    pub layers: Vec<u16>,
+    /// Clusters asked for.
+    pub clusters: u64,
+    /// Spearman correlation on held-out samples with decode counts; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rho: Option<f64>,
+    /// 95 % interval of `rho`, from resampled requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rho_interval: Option<[f64; 2]>,
+    /// Mean similarity of fitted samples to their centroid.
+    pub objective: f64,
+    /// Busiest cluster's share on held-out samples divided by 1/K.
+    pub balance: f64,
+    /// Simulated batches of held-out samples; absent without decode counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distinct_experts: Option<DistinctExperts>,
+    /// Predicted fall of distinct experts per step against `LeastLoaded`, as a fraction; absent without decode counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_gain: Option<f64>,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
