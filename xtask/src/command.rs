@@ -24,8 +24,17 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
         .output()
         .with_context(|| format!("cannot start {}", name(command)))?;
     if !done.status.success() {
-        let text = if done.stderr.is_empty() { &done.stdout } else { &done.stderr };
-        bail!("{} failed ({})\n{}", line(command), done.status, tail(&String::from_utf8_lossy(text), ERROR_LINES));
+        let text = if done.stderr.is_empty() {
+            &done.stdout
+        } else {
+            &done.stderr
+        };
+        bail!(
+            "{} failed ({})\n{}",
+            line(command),
+            done.status,
+            tail(&String::from_utf8_lossy(text), ERROR_LINES)
+        );
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
@@ -42,7 +51,9 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 
 /// Runs a command whose output the person should see as it comes.
 pub(crate) fn shown(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {}", name(command)))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {}", name(command)))?;
     if !status.success() {
         bail!("{} failed ({status})", line(command));
     }
@@ -99,13 +110,20 @@ mod tests {
 
     #[test]
     fn a_failure_says_what_ran_and_what_it_printed() {
-        let error = output(&mut command("sh", ["-c", "echo first; echo reason >&2; exit 3"])).unwrap_err().to_string();
-        assert!(error.contains("sh -c") && error.contains("reason") && error.contains('3'), "{error}");
+        let error = output(&mut command("sh", ["-c", "echo first; echo reason >&2; exit 3"]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("sh -c") && error.contains("reason") && error.contains('3'),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_missing_program_is_named() {
-        let error = output(&mut command("no-such-program-here", ["x"])).unwrap_err().to_string();
+        let error = output(&mut command("no-such-program-here", ["x"]))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("cannot start no-such-program-here"), "{error}");
     }
 

@@ -70,26 +70,40 @@ pub(crate) fn require(need: Need, yes: bool, report: &Report) -> anyhow::Result<
 fn problems(need: Need) -> Vec<String> {
     let mut problems = Vec::new();
     if need == Need::Cluster && !is_root() {
-        problems.push("root: the local cluster makes namespaces and a network link; run it with sudo, or as root".to_owned());
+        problems.push(
+            "root: the local cluster makes namespaces and a network link; run it with sudo, or as root".to_owned(),
+        );
     }
     let packages = missing_packages(need);
     if !packages.is_empty() {
-        problems.push(format!("Debian packages: apt-get install {} (or add --yes)", packages.join(" ")));
+        problems.push(format!(
+            "Debian packages: apt-get install {} (or add --yes)",
+            packages.join(" ")
+        ));
     }
     if !succeeds(&mut command("cargo", ["--version"])) {
         problems.push("Rust: install rustup; it then takes the pinned toolchain by itself".to_owned());
     }
     if need == Need::Cluster {
-        problems.extend(go_problem(output(&mut command("go", ["env", "GOVERSION"])).ok().as_deref()));
+        problems.extend(go_problem(
+            output(&mut command("go", ["env", "GOVERSION"])).ok().as_deref(),
+        ));
     }
     problems
 }
 
 fn go_problem(version: Option<&str>) -> Option<String> {
-    const HOW: &str = "apt-get install golang-go on Debian 13, from backports on Debian 12, or the Go project's own archive";
-    let Some(version) = version else { return Some(format!("Go 1.21 or later, to build the cluster's commands: {HOW}")) };
-    let numbers: Vec<u32> =
-        version.trim().trim_start_matches("go").split('.').map_while(|part| part.parse().ok()).collect();
+    const HOW: &str =
+        "apt-get install golang-go on Debian 13, from backports on Debian 12, or the Go project's own archive";
+    let Some(version) = version else {
+        return Some(format!("Go 1.21 or later, to build the cluster's commands: {HOW}"));
+    };
+    let numbers: Vec<u32> = version
+        .trim()
+        .trim_start_matches("go")
+        .split('.')
+        .map_while(|part| part.parse().ok())
+        .collect();
     match numbers[..] {
         [major, minor, ..] if (major, minor) < OLDEST_GO => {
             Some(format!("Go 1.21 or later, not {}: {HOW}", version.trim()))

@@ -66,24 +66,41 @@ pub(crate) fn run(args: &Args, paths: &Paths, report: &Report) -> anyhow::Result
     }
     if !drifted.is_empty() {
         let names: Vec<_> = drifted.iter().map(|path| relative(paths, path)).collect();
-        bail!("not what the code generates: {}. Run `cargo xtask gen` and commit the result", names.join(", "));
+        bail!(
+            "not what the code generates: {}. Run `cargo xtask gen` and commit the result",
+            names.join(", ")
+        );
     }
     Ok(())
 }
 
+/// Fails where a committed file is not what the code generates.
+pub(crate) fn check(paths: &Paths, report: &Report) -> anyhow::Result<()> {
+    run(&Args { check: true }, paths, report)
+}
+
 fn generate(paths: &Paths, generator: &Generator) -> anyhow::Result<()> {
-    let mut cargo = command("cargo", ["run", "--quiet", "--workspace", "--bin", generator.binary, "--"]);
+    let mut cargo = command(
+        "cargo",
+        ["run", "--quiet", "--workspace", "--bin", generator.binary, "--"],
+    );
     cargo.args(generator.args).current_dir(&paths.root);
     clear_cargo_run(&mut cargo);
     quiet(&mut cargo)?;
-    let Some(copy) = generator.copy.map(|folder| paths.root.join(folder)).filter(|_| paths.root.join("charts").is_dir())
+    let Some(copy) = generator
+        .copy
+        .map(|folder| paths.root.join(folder))
+        .filter(|_| paths.root.join("charts").is_dir())
     else {
         return Ok(());
     };
     fs::create_dir_all(&copy)?;
     let made = owned(&paths.root.join(generator.folder), generator.ending)?;
     for (path, text) in &made {
-        fs::write(copy.join(path.file_name().context("a generated file has no name")?), text)?;
+        fs::write(
+            copy.join(path.file_name().context("a generated file has no name")?),
+            text,
+        )?;
     }
     for (path, _) in owned(&copy, generator.ending)? {
         if !made.keys().any(|source| source.file_name() == path.file_name()) {
@@ -105,7 +122,9 @@ fn snapshot(paths: &Paths, generator: &Generator) -> anyhow::Result<Files> {
 }
 
 fn owned(folder: &Path, ending: &str) -> anyhow::Result<Files> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(Files::new()) };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(Files::new());
+    };
     let mut files = Files::new();
     for entry in entries {
         let path = entry?.path();
@@ -119,7 +138,10 @@ fn owned(folder: &Path, ending: &str) -> anyhow::Result<Files> {
 
 fn differing(before: &Files, after: &Files) -> Vec<PathBuf> {
     let all: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+    all.into_iter()
+        .filter(|path| before.get(*path) != after.get(*path))
+        .cloned()
+        .collect()
 }
 
 fn put_back(before: &Files, after: &Files) -> anyhow::Result<()> {
@@ -142,9 +164,16 @@ mod tests {
 
     #[test]
     fn changed_new_and_gone_files_differ() {
-        let files = |list: &[(&str, &str)]| -> Files { list.iter().map(|(path, text)| (path.into(), (*text).to_owned())).collect() };
+        let files = |list: &[(&str, &str)]| -> Files {
+            list.iter()
+                .map(|(path, text)| (path.into(), (*text).to_owned()))
+                .collect()
+        };
         let before = files(&[("a", "1"), ("b", "1"), ("c", "1")]);
         let after = files(&[("a", "1"), ("b", "2"), ("d", "1")]);
-        assert_eq!(differing(&before, &after), ["b", "c", "d"].map(std::path::PathBuf::from));
+        assert_eq!(
+            differing(&before, &after),
+            ["b", "c", "d"].map(std::path::PathBuf::from)
+        );
     }
 }

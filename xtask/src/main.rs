@@ -1,11 +1,13 @@
 //! The commands of the repository: `cargo xtask help` lists them.
 
+mod background;
 mod command;
 mod disk;
 mod doctor;
 mod gen_files;
 mod images;
 mod paths;
+mod processes;
 mod progress;
 mod tools;
 mod wait;

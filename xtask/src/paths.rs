@@ -22,14 +22,23 @@ impl Paths {
     pub(crate) fn find() -> anyhow::Result<Self> {
         // Set by `cargo run`. The compiled-in value would be another checkout's when they share a target folder.
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-        let root = Path::new(&manifest).parent().context("xtask is not inside the repository")?;
-        let root = root.canonicalize().with_context(|| format!("cannot find the repository at {}", root.display()))?;
+        let root = Path::new(&manifest)
+            .parent()
+            .context("xtask is not inside the repository")?;
+        let root = root
+            .canonicalize()
+            .with_context(|| format!("cannot find the repository at {}", root.display()))?;
         let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
             Some(dir) => PathBuf::from(dir),
             None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache"),
         };
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
-        Ok(Self { state: root.join(".coterie"), cache: cache.join("coterie"), target, root })
+        Ok(Self {
+            state: root.join(".coterie"),
+            cache: cache.join("coterie"),
+            target,
+            root,
+        })
     }
 
     /// Where output of background work goes.

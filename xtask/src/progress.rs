@@ -1,22 +1,28 @@
 //! What the person sees while work goes on: one line a step, with the time it took.
 
 use std::{
-    io::IsTerminal as _,
+    io::{IsTerminal as _, Write as _},
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Prints steps; on a terminal the running one is live.
-#[derive(Clone, Copy, Debug)]
+/// Prints steps on standard error, which keeps standard output for results; on a terminal the running one is live.
+#[derive(Debug)]
 pub(crate) struct Report {
     live: bool,
+    /// Written to without a panic when nobody reads it any more.
+    screen: std::io::Stderr,
 }
 
 impl Report {
-    /// For standard error, which keeps standard output for results.
+    /// Live where a person watches.
     pub(crate) fn new() -> Self {
-        Self { live: std::io::stderr().is_terminal() }
+        let screen = std::io::stderr();
+        Self {
+            live: screen.is_terminal(),
+            screen,
+        }
     }
 
     /// Runs one step under its name.
@@ -29,7 +35,12 @@ impl Report {
 
     /// A line that belongs to no step.
     pub(crate) fn say(&self, text: &str) {
-        eprintln!("{text}");
+        let _ = writeln!(&self.screen, "{text}");
+    }
+
+    /// A headline.
+    pub(crate) fn head(&self, text: &str) {
+        let _ = writeln!(&self.screen, "\n== {text}");
     }
 }
 
@@ -54,7 +65,11 @@ impl Step {
         if bar.is_none() {
             eprintln!("… {what}");
         }
-        Self { what: what.to_owned(), bar, start: Instant::now() }
+        Self {
+            what: what.to_owned(),
+            bar,
+            start: Instant::now(),
+        }
     }
 
     /// Says what is being waited for, or how far it is.
@@ -73,11 +88,24 @@ impl Step {
         }
     }
 
+    /// A line that stays, above the live display.
+    pub(crate) fn keep(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
     fn end(self, good: bool) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        eprintln!("{} {} ({})", if good { "✓" } else { "✗" }, self.what, seconds(self.start.elapsed()));
+        eprintln!(
+            "{} {} ({})",
+            if good { "✓" } else { "✗" },
+            self.what,
+            seconds(self.start.elapsed())
+        );
     }
 }
 

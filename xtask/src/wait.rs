@@ -51,7 +51,9 @@ mod tests {
 
     #[test]
     fn names_what_it_waited_for() {
-        let error = until::<()>("the moon", Duration::ZERO, "look up", || Ok(None)).unwrap_err().to_string();
+        let error = until::<()>("the moon", Duration::ZERO, "look up", || Ok(None))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("the moon") && error.contains("look up"), "{error}");
     }
 }

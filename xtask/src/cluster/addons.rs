@@ -76,10 +76,15 @@ fn archive(
 
 /// Installs CoreDNS as kubeadm would, from our image and once.
 pub(crate) fn dns(layout: &Layout, kubectl: &Kubectl) -> anyhow::Result<()> {
-    let mut kubeadm = command(layout.bin.join("kubeadm"), ["init", "phase", "addon", "coredns", "--print-manifest", "--config"]);
+    let mut kubeadm = command(
+        layout.bin.join("kubeadm"),
+        ["init", "phase", "addon", "coredns", "--print-manifest", "--config"],
+    );
     kubeadm.arg(layout.file("kubeadm.yaml"));
     plain_environment(&mut kubeadm);
-    kubectl.apply(&own_image(&output(&mut kubeadm)?, &coredns_image())).map(drop)
+    kubectl
+        .apply(&own_image(&output(&mut kubeadm)?, &coredns_image()))
+        .map(drop)
 }
 
 fn own_image(manifest: &str, image: &str) -> String {
@@ -132,7 +137,7 @@ fn query(name: &str) -> Vec<u8> {
 
 /// Whether a message answers our query without an error and with an address.
 fn answers(message: &[u8]) -> bool {
-    message.len() > 12 && message[..2] == QUERY_ID && message[3] & 0x0f == 0 && (message[6], message[7]) != (0, 0)
+    message.len() > 12 && message[..2] == QUERY_ID && message[3] << 4 == 0 && (message[6], message[7]) != (0, 0)
 }
 
 #[cfg(test)]
@@ -141,8 +146,10 @@ mod tests {
 
     #[test]
     fn the_manifest_gets_our_image_once() {
-        let manifest = "spec:\n  replicas: 2\n  x:\n      image: registry/coredns:v1\n      imagePullPolicy: IfNotPresent\n";
-        let expected = "spec:\n  replicas: 1\n  x:\n      image: localhost/coredns:1\n      imagePullPolicy: IfNotPresent\n";
+        let manifest =
+            "spec:\n  replicas: 2\n  x:\n      image: registry/coredns:v1\n      imagePullPolicy: IfNotPresent\n";
+        let expected =
+            "spec:\n  replicas: 1\n  x:\n      image: localhost/coredns:1\n      imagePullPolicy: IfNotPresent\n";
         assert_eq!(own_image(manifest, "localhost/coredns:1"), expected);
     }
 

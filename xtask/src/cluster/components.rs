@@ -97,7 +97,8 @@ impl Component {
             Self::ControllerManager => format!(
                 "{} --use-service-account-credentials --root-ca-file pki/ca.crt \
                 --service-account-private-key-file pki/sa.key --cluster-signing-cert-file pki/ca.crt \
-                --cluster-signing-key-file pki/ca.key --cluster-cidr {PODS} --service-cluster-ip-range {SERVICES}",
+                --cluster-signing-key-file pki/ca.key --cluster-cidr {PODS} --service-cluster-ip-range {SERVICES} \
+                --flex-volume-plugin-dir kubelet/volume-plugins",
                 control("controller-manager")
             ),
             Self::Scheduler => control("scheduler"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::layout::{DNS_IP, CGROUP, NODE, NODE_IP, PODS, SERVICES};
+use super::layout::{CGROUP, DNS_IP, NODE, NODE_IP, PODS, SERVICES};
 use crate::tools::KUBERNETES;
 
 /// The image that holds a pod's namespaces.
@@ -77,7 +77,7 @@ networking: {{serviceSubnet: {SERVICES}, podSubnet: {PODS}, dnsDomain: cluster.l
 /// Image garbage collection is off: images are imported, not pulled, so one that is collected could not come back.
 fn kubelet(dir: &str) -> String {
     format!(
-        r#"apiVersion: kubelet.config.k8s.io/v1beta1
+        r"apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {{anonymous: {{enabled: false}}, webhook: {{enabled: true}}, x509: {{clientCAFile: {dir}/pki/ca.crt}}}}
 authorization: {{mode: Webhook}}
@@ -96,7 +96,7 @@ evictionHard: {{memory.available: 100Mi, nodefs.available: 1%, imagefs.available
 imageGCHighThresholdPercent: 100
 nodeStatusUpdateFrequency: 1s
 nodeStatusReportFrequency: 5m
-"#
+"
     )
 }
 
@@ -118,7 +118,7 @@ fn resolv(nameservers: &[String]) -> String {
     if nameservers.is_empty() {
         return "nameserver 192.0.2.53\n".to_owned();
     }
-    nameservers.iter().map(|server| format!("nameserver {server}\n")).collect()
+    format!("nameserver {}\n", nameservers.join("\nnameserver "))
 }
 
 /// Name servers in a resolv.conf that a pod can reach: one on this machine's loopback would send CoreDNS to itself.
@@ -140,7 +140,10 @@ mod tests {
     fn every_path_is_in_the_state_folder() {
         let files = files(Path::new("/repo/.coterie/cluster"), &[]);
         for (name, text) in &files {
-            assert!(!text.contains("/var/lib") && !text.contains("/etc/"), "{name} writes outside the state folder:\n{text}");
+            assert!(
+                !text.contains("/var/lib") && !text.contains("/etc/"),
+                "{name} writes outside the state folder:\n{text}"
+            );
         }
         let containerd = &files.iter().find(|(name, _)| *name == "containerd.toml").unwrap().1;
         assert!(containerd.contains("root = \"/repo/.coterie/cluster/containerd/root\""));
@@ -162,8 +165,15 @@ mod tests {
 
     #[test]
     fn dns_always_has_somewhere_to_forward() {
-        assert!(files(Path::new("/x"), &[]).iter().any(|(name, text)| *name == "resolv.conf" && text.contains("nameserver 192.0.2.53")));
+        assert!(
+            files(Path::new("/x"), &[])
+                .iter()
+                .any(|(name, text)| *name == "resolv.conf" && text.contains("nameserver 192.0.2.53"))
+        );
         let own = files(Path::new("/x"), &["10.1.2.3".to_owned()]);
-        assert!(own.iter().any(|(name, text)| *name == "resolv.conf" && text == "nameserver 10.1.2.3\n"));
+        assert!(
+            own.iter()
+                .any(|(name, text)| *name == "resolv.conf" && text == "nameserver 10.1.2.3\n")
+        );
     }
 }

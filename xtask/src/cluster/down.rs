@@ -13,24 +13,33 @@ pub(crate) fn run(layout: &Layout, keep: bool, report: &Report) -> anyhow::Resul
         report.say("there is no local cluster");
         return Ok(());
     }
-    report.step(if keep { "stop the cluster, keep its state" } else { "stop the cluster" }, |_| {
-        if let Some(node) = Node::running(layout) {
-            node.kill()?;
-        }
-        network::disconnect(layout)?;
-        let left = host::restore(layout);
-        if !keep {
-            fs::remove_dir_all(&layout.dir).with_context(|| format!("cannot remove {}", layout.dir.display()))?;
-        }
-        if !left.is_empty() {
-            bail!("could not put back: {}", left.join("; "));
-        }
-        Ok(())
-    })
+    report.step(
+        if keep {
+            "stop the cluster, keep its state"
+        } else {
+            "stop the cluster"
+        },
+        |_| {
+            if let Some(node) = Node::running(layout) {
+                node.kill()?;
+            }
+            network::disconnect(layout)?;
+            let left = host::restore(layout);
+            if !keep {
+                fs::remove_dir_all(&layout.dir).with_context(|| format!("cannot remove {}", layout.dir.display()))?;
+            }
+            if !left.is_empty() {
+                bail!("could not put back: {}", left.join("; "));
+            }
+            Ok(())
+        },
+    )
 }
 
 /// Ends the node without notice.
 pub(crate) fn kill(layout: &Layout, report: &Report) -> anyhow::Result<()> {
-    let Some(node) = Node::running(layout) else { bail!("the cluster does not run: `cargo xtask cluster up` starts it") };
+    let Some(node) = Node::running(layout) else {
+        bail!("the cluster does not run: `cargo xtask cluster up` starts it")
+    };
     report.step("kill the node", |_| node.kill())
 }

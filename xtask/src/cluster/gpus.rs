@@ -26,7 +26,17 @@ pub(crate) fn withdraw(kubectl: &Kubectl) {
     for list in ["capacity", "allocatable"] {
         let patch = format!(r#"[{{"op": "remove", "path": "/status/{list}/amd.com~1gpu"}}]"#);
         // Fails where there is no node or no GPU on it yet: nothing to withdraw.
-        let _ = kubectl.output(["patch", "node", NODE, "--subresource", "status", "--type", "json", "-p", &patch]);
+        let _ = kubectl.output([
+            "patch",
+            "node",
+            NODE,
+            "--subresource",
+            "status",
+            "--type",
+            "json",
+            "-p",
+            &patch,
+        ]);
     }
 }
 
@@ -36,11 +46,24 @@ pub(crate) fn offer(kubectl: &Kubectl) -> anyhow::Result<()> {
         return Ok(());
     }
     let patch = format!(r#"[{{"op": "add", "path": "/status/capacity/amd.com~1gpu", "value": "{GPUS}"}}]"#);
-    kubectl.output(["patch", "node", NODE, "--subresource", "status", "--type", "json", "-p", &patch])?;
+    kubectl.output([
+        "patch",
+        "node",
+        NODE,
+        "--subresource",
+        "status",
+        "--type",
+        "json",
+        "-p",
+        &patch,
+    ])?;
     kubectl.output(["label", "node", NODE, "--overwrite"].iter().chain(&LABELS))?;
-    wait::until("the node's GPUs", Duration::from_secs(30), "see `cargo xtask cluster logs kubelet`", || {
-        Ok((allocatable(&kubectl.json(["get", "node", NODE])?) == Some(GPUS)).then_some(()))
-    })
+    wait::until(
+        "the node's GPUs",
+        Duration::from_secs(30),
+        "see `cargo xtask cluster logs kubelet`",
+        || Ok((allocatable(&kubectl.json(["get", "node", NODE])?) == Some(GPUS)).then_some(())),
+    )
 }
 
 /// GPUs that pods can have.

@@ -25,8 +25,11 @@ const SETTINGS: [&str; 6] = [
 pub(crate) fn prepare(layout: &Layout) -> anyhow::Result<()> {
     let saved = layout.file("host-settings");
     if !saved.exists() {
-        let lines = SETTINGS.iter().filter_map(|name| Some(format!("{name} {}", read_setting(name)?)));
-        fs::write(&saved, lines.collect::<Vec<_>>().join("\n")).with_context(|| format!("cannot write {}", saved.display()))?;
+        let lines = SETTINGS
+            .iter()
+            .filter_map(|name| Some(format!("{name} {}", read_setting(name)?)));
+        fs::write(&saved, lines.collect::<Vec<_>>().join("\n"))
+            .with_context(|| format!("cannot write {}", saved.display()))?;
     }
     let made = layout.file("host-folders");
     for folder in NODE_FOLDERS.iter().filter(|folder| !Path::new(folder).exists()) {
@@ -42,16 +45,23 @@ pub(crate) fn restore(layout: &Layout) -> Vec<String> {
     let mut left = Vec::new();
     let saved = layout.file("host-settings");
     for line in fs::read_to_string(&saved).unwrap_or_default().lines() {
-        let Some((name, value)) = line.split_once(' ') else { continue };
-        if SETTINGS.contains(&name) && read_setting(name).is_some_and(|now| now != value) {
-            if let Err(error) = fs::write(Path::new("/proc/sys").join(name), value) {
-                left.push(format!("kernel setting {name} (was {value}): {error}"));
-            }
+        let Some((name, value)) = line.split_once(' ') else {
+            continue;
+        };
+        if SETTINGS.contains(&name)
+            && read_setting(name).is_some_and(|now| now != value)
+            && let Err(error) = fs::write(Path::new("/proc/sys").join(name), value)
+        {
+            left.push(format!("kernel setting {name} (was {value}): {error}"));
         }
     }
     let _ = fs::remove_file(saved);
     let made = layout.file("host-folders");
-    for folder in fs::read_to_string(&made).unwrap_or_default().lines().filter(|folder| NODE_FOLDERS.contains(folder)) {
+    for folder in fs::read_to_string(&made)
+        .unwrap_or_default()
+        .lines()
+        .filter(|folder| NODE_FOLDERS.contains(folder))
+    {
         if fs::remove_dir(folder).is_err() && Path::new(folder).exists() {
             left.push(format!("folder {folder}"));
         }
@@ -59,7 +69,9 @@ pub(crate) fn restore(layout: &Layout) -> Vec<String> {
     let _ = fs::remove_file(made);
     for folder in cgroups() {
         // Processes that were just killed may hold a cgroup for some milliseconds.
-        let gone = wait::until("", Duration::from_secs(10), "", || Ok(remove_tree(&folder).then_some(())));
+        let gone = wait::until("", Duration::from_secs(10), "", || {
+            Ok(remove_tree(&folder).then_some(()))
+        });
         if gone.is_err() {
             left.push(format!("cgroup {}", folder.display()));
         }
@@ -68,12 +80,21 @@ pub(crate) fn restore(layout: &Layout) -> Vec<String> {
 }
 
 fn read_setting(name: &str) -> Option<String> {
-    Some(fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?.trim().to_owned())
+    Some(
+        fs::read_to_string(Path::new("/proc/sys").join(name))
+            .ok()?
+            .trim()
+            .to_owned(),
+    )
 }
 
 /// The folders of our cgroup: one on version 2, one a controller on version 1.
 fn cgroups() -> Vec<PathBuf> {
-    cgroup_roots().into_iter().map(|root| root.join(CGROUP)).filter(|folder| folder.exists()).collect()
+    cgroup_roots()
+        .into_iter()
+        .map(|root| root.join(CGROUP))
+        .filter(|folder| folder.exists())
+        .collect()
 }
 
 fn cgroup_roots() -> Vec<PathBuf> {
@@ -83,7 +104,10 @@ fn cgroup_roots() -> Vec<PathBuf> {
     }
     let found = fs::read_dir(top).into_iter().flatten().flatten();
     // `cpu` may be a link to `cpu,cpuacct`: one is enough.
-    found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
+    found
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// The kubelet does not make its own root.
@@ -99,14 +123,18 @@ fn make_cgroups() -> anyhow::Result<()> {
         }
         // Version 1: a new cpuset has no processors or memory until it is given some.
         for file in ["cpuset.cpus", "cpuset.mems"] {
-            if own.join(file).exists() && fs::read_to_string(own.join(file)).is_ok_and(|now| now.trim().is_empty()) {
-                if let Ok(all) = fs::read_to_string(root.join(file)) {
-                    fs::write(own.join(file), all.trim()).with_context(|| format!("cannot set {file} of {}", own.display()))?;
-                }
+            if fs::read_to_string(own.join(file)).is_ok_and(|now| now.trim().is_empty())
+                && let Ok(all) = fs::read_to_string(root.join(file))
+            {
+                fs::write(own.join(file), all.trim())
+                    .with_context(|| format!("cannot set {file} of {}", own.display()))?;
             }
         }
         // Version 2: children only get the controllers that their parents hand on.
-        for controller in fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default().split_whitespace() {
+        for controller in fs::read_to_string(root.join("cgroup.controllers"))
+            .unwrap_or_default()
+            .split_whitespace()
+        {
             for level in [&root, &own] {
                 let _ = fs::write(level.join("cgroup.subtree_control"), format!("+{controller}"));
             }

@@ -19,7 +19,11 @@ pub(crate) struct Kubectl {
 impl Kubectl {
     /// For the local cluster.
     pub(crate) fn local(layout: &Layout) -> Self {
-        Self { program: layout.bin.join("kubectl"), kubeconfig: Some(layout.kubeconfig()), context: None }
+        Self {
+            program: layout.bin.join("kubectl"),
+            kubeconfig: Some(layout.kubeconfig()),
+            context: None,
+        }
     }
 
     /// A command with the cluster's flags.
@@ -49,6 +53,9 @@ impl Kubectl {
 
     /// Applies YAML or JSON.
     pub(crate) fn apply(&self, manifest: &str) -> anyhow::Result<String> {
-        with_input(&mut self.command(["apply", "--server-side", "--force-conflicts", "-f", "-"]), manifest)
+        with_input(
+            &mut self.command(["apply", "--server-side", "--force-conflicts", "-f", "-"]),
+            manifest,
+        )
     }
 }

@@ -37,7 +37,10 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout of this checkout's cluster.
     pub(crate) fn new(paths: &Paths, bin: &Path) -> Self {
-        Self { dir: paths.state.join("cluster"), bin: bin.to_owned() }
+        Self {
+            dir: paths.state.join("cluster"),
+            bin: bin.to_owned(),
+        }
     }
 
     /// A file in the state folder.

@@ -15,7 +15,10 @@ pub(crate) fn load(layout: &Layout, reference: &str, archive: &Path) -> anyhow::
 }
 
 fn present(layout: &Layout) -> anyhow::Result<BTreeSet<String>> {
-    Ok(output(ctr(layout).args(["images", "ls", "-q"]))?.lines().map(str::to_owned).collect())
+    Ok(output(ctr(layout).args(["images", "ls", "-q"]))?
+        .lines()
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Removes images of the same name that no container uses: image garbage collection is off, and every rebuild adds one.
@@ -29,7 +32,9 @@ fn forget_older(layout: &Layout, reference: &str) -> anyhow::Result<()> {
 }
 
 fn older<'a>(images: impl Iterator<Item = &'a str>, reference: &str, used: &str) -> Vec<String> {
-    let Some((name, _)) = reference.rsplit_once(':') else { return Vec::new() };
+    let Some((name, _)) = reference.rsplit_once(':') else {
+        return Vec::new();
+    };
     let used: BTreeSet<&str> = used.split_whitespace().collect();
     images
         .filter(|image| image.rsplit_once(':').is_some_and(|(other, _)| other == name))
@@ -55,7 +60,13 @@ mod tests {
 
     #[test]
     fn only_unused_images_of_the_same_name_go() {
-        let images = ["localhost/a:1", "localhost/a:2", "localhost/a:3", "localhost/ab:1", "sha256:77"];
+        let images = [
+            "localhost/a:1",
+            "localhost/a:2",
+            "localhost/a:3",
+            "localhost/ab:1",
+            "sha256:77",
+        ];
         let used = "CONTAINER IMAGE RUNTIME\nx localhost/a:2 io.containerd.runc.v2\n";
         assert_eq!(older(images.into_iter(), "localhost/a:3", used), ["localhost/a:1"]);
     }

@@ -8,7 +8,10 @@ const LINES: &str = "200";
 
 /// Shows one log, or which there are.
 pub(crate) fn run(layout: &Layout, component: Option<&str>, follow: bool) -> anyhow::Result<()> {
-    let names: Vec<&str> = ["node"].into_iter().chain(Component::ALL.map(Component::name)).collect();
+    let names: Vec<&str> = ["node"]
+        .into_iter()
+        .chain(Component::ALL.map(Component::name))
+        .collect();
     let Some(component) = component else {
         for name in names {
             println!("{}", layout.log(name).display());

@@ -79,6 +79,11 @@ pub(crate) fn up(paths: &Paths, report: &Report) -> anyhow::Result<Layout> {
     Ok(layout)
 }
 
+/// Whether this checkout's cluster runs.
+pub(crate) fn running(paths: &Paths) -> bool {
+    node::Node::running(&existing(paths)).is_some()
+}
+
 /// Stops the cluster for another command.
 pub(crate) fn down(paths: &Paths, report: &Report) -> anyhow::Result<()> {
     down::run(&existing(paths), false, report)

@@ -13,56 +13,22 @@ use anyhow::{Context as _, bail};
 use super::layout::{Layout, NODE, NODE_FOLDERS};
 use crate::{
     command::{command, tail},
+    processes::{Process, all},
     wait,
 };
 
-/// First process of the node. It mounts what the node's programs expect at fixed places, then only adopts and reaps.
+/// First process of the node. `unshare` has made the mounts private. It mounts what the node's programs expect at fixed places, then only adopts and reaps.
 /// Arguments: name of the node, file that says it is ready, folders.
 const INIT: &str = r#"set -e
 name=$1 ready=$2; shift 2
-mount --make-rprivate /
-mount -t proc proc /proc
-for folder; do mount -t tmpfs -o mode=755 coterie "$folder"; done
+for folder; do mount -n -t tmpfs -o mode=755 coterie "$folder"; done
+mount -n -t proc proc /proc
 hostname "$name"
 ip link set lo up
 echo 1 > /proc/sys/net/ipv4/ip_forward
 : > "$ready"
 set +e
 while :; do sleep 3600 & wait; done"#;
-
-/// A process, told from a later one with the same id by the time it started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Process {
-    /// Id as this machine sees it.
-    pub(crate) pid: u32,
-    /// Clock ticks after boot.
-    started: u64,
-}
-
-impl Process {
-    fn find(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, state, started) = parse_stat(&stat)?;
-        (state != 'Z').then_some(Self { pid, started })
-    }
-
-    /// Whether it still runs.
-    pub(crate) fn alive(&self) -> bool {
-        Self::find(self.pid).as_ref() == Some(self)
-    }
-
-    /// The process recorded in a file, if it still runs.
-    pub(crate) fn recorded(file: &Path) -> Option<Self> {
-        let text = fs::read_to_string(file).ok()?;
-        let (pid, started) = text.trim().split_once(' ')?;
-        let process = Self { pid: pid.parse().ok()?, started: started.parse().ok()? };
-        process.alive().then_some(process)
-    }
-
-    fn record(&self, file: &Path) -> anyhow::Result<()> {
-        fs::write(file, format!("{} {}\n", self.pid, self.started)).with_context(|| format!("cannot write {}", file.display()))
-    }
-}
 
 /// A running node.
 #[derive(Clone, Debug)]
@@ -75,7 +41,10 @@ impl Node {
     /// The node of this state folder, if it runs.
     pub(crate) fn running(layout: &Layout) -> Option<Self> {
         let process = Process::recorded(&pid_file(&layout.dir))?;
-        Some(Self { process, dir: layout.dir.clone() })
+        Some(Self {
+            process,
+            dir: layout.dir.clone(),
+        })
     }
 
     /// Starts a node without a network.
@@ -83,25 +52,48 @@ impl Node {
         let ready = layout.file("ready");
         let _ = fs::remove_file(&ready);
         let log = File::create(layout.log("node"))?;
-        let mut holder = command("setsid", ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--net", "--uts", "--ipc"])
-            .args(["bash", "-c", INIT, "coterie-node", NODE])
-            .arg(&ready)
-            .args(NODE_FOLDERS)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .current_dir("/")
-            .spawn()
-            .context("cannot start the node (unshare and setsid are in the package util-linux)")?;
-        wait::until("the node's namespaces", Duration::from_secs(20), "see `cargo xtask cluster logs node`", || {
-            if holder.try_wait()?.is_some() {
-                bail!("the node ended at once\n{}", tail(&fs::read_to_string(layout.log("node"))?, 10));
-            }
-            Ok(ready.exists().then_some(()))
-        })?;
-        let process = first_child(holder.id()).context("the node's first process is not there")?;
+        let mut holder = command(
+            "setsid",
+            [
+                "unshare",
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "--mount",
+                "--net",
+                "--uts",
+                "--ipc",
+            ],
+        )
+        .args(["bash", "-c", INIT, "coterie-node", NODE])
+        .arg(&ready)
+        .args(NODE_FOLDERS)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .current_dir("/")
+        .spawn()
+        .context("cannot start the node (unshare and setsid are in the package util-linux)")?;
+        wait::until(
+            "the node's namespaces",
+            Duration::from_secs(20),
+            "see `cargo xtask cluster logs node`",
+            || {
+                if holder.try_wait()?.is_some() {
+                    bail!(
+                        "the node ended at once\n{}",
+                        tail(&fs::read_to_string(layout.log("node"))?, 10)
+                    );
+                }
+                Ok(ready.exists().then_some(()))
+            },
+        )?;
+        let process = Process::first_child(holder.id()).context("the node's first process is not there")?;
         process.record(&pid_file(&layout.dir))?;
-        Ok(Self { process, dir: layout.dir.clone() })
+        Ok(Self {
+            process,
+            dir: layout.dir.clone(),
+        })
     }
 
     /// Id of the first process, as this machine sees it.
@@ -111,7 +103,17 @@ impl Node {
 
     /// A command that runs inside the node, in the state folder.
     pub(crate) fn enter(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut enter = command("nsenter", ["-t", &self.process.pid.to_string(), "-a", "sh", "-c", r#"cd "$0" && exec "$@""#]);
+        let mut enter = command(
+            "nsenter",
+            [
+                "-t",
+                &self.process.pid.to_string(),
+                "-a",
+                "sh",
+                "-c",
+                r#"cd "$0" && exec "$@""#,
+            ],
+        );
         enter.arg(&self.dir).arg(program);
         plain_environment(&mut enter);
         enter
@@ -131,8 +133,10 @@ impl Node {
     /// Programs that run inside the node: file name and process id.
     pub(crate) fn programs(&self) -> BTreeMap<String, u32> {
         let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let Some(own) = namespace(self.process.pid) else { return BTreeMap::new() };
-        processes()
+        let Some(own) = namespace(self.process.pid) else {
+            return BTreeMap::new();
+        };
+        all()
             .filter(|pid| namespace(*pid).as_ref() == Some(&own))
             .filter_map(|pid| {
                 let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
@@ -145,9 +149,12 @@ impl Node {
     /// Ends everything in the node at once and waits until it is gone.
     pub(crate) fn kill(self) -> anyhow::Result<()> {
         let kill = crate::command::quiet(&mut command("kill", ["-9", &self.process.pid.to_string()]));
-        wait::until("the end of the node", Duration::from_secs(30), "a process of it cannot be killed", || {
-            Ok((!self.process.alive()).then_some(()))
-        })
+        wait::until(
+            "the end of the node",
+            Duration::from_secs(30),
+            "a process of it cannot be killed",
+            || Ok((!self.process.alive()).then_some(())),
+        )
         .with_context(|| kill.err().map_or_else(String::new, |error| error.to_string()))?;
         let _ = fs::remove_file(pid_file(&self.dir));
         Ok(())
@@ -161,55 +168,16 @@ pub(crate) fn pid_file(dir: &Path) -> std::path::PathBuf {
 
 /// The cluster's addresses must not go through a web proxy, and tools must be found where root's PATH is short.
 pub(crate) fn plain_environment(command: &mut Command) {
-    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+    for name in [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ] {
         command.env_remove(name);
     }
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"));
-}
-
-fn processes() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-fn first_child(parent: u32) -> Option<Process> {
-    let child = processes().find(|pid| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        parse_stat(&stat).is_some_and(|(found, _, _)| found == parent)
-    })?;
-    Process::find(child)
-}
-
-/// Parent, state and start time of a `/proc/PID/stat` line. The program's name, in brackets, may hold anything.
-fn parse_stat(stat: &str) -> Option<(u32, char, u64)> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ');
-    let state = fields.next()?.chars().next()?;
-    let parent = fields.next()?.parse().ok()?;
-    // Field 22 of the line; the state is field 3 and the parent field 4.
-    let started = fields.nth(17)?.parse().ok()?;
-    Some((parent, state, started))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Process, parse_stat};
-
-    #[test]
-    fn stat_lines_with_odd_names_are_read() {
-        let line = "812 (a) S b) S 7 812 812 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9";
-        assert_eq!(parse_stat(line), Some((7, 'S', 4711)));
-        assert_eq!(parse_stat("812"), None);
-    }
-
-    #[test]
-    fn a_process_is_recognised_again() {
-        let own = Process::find(std::process::id()).unwrap();
-        let file = std::env::temp_dir().join(format!("coterie-xtask-{}.pid", std::process::id()));
-        own.record(&file).unwrap();
-        assert_eq!(Process::recorded(&file), Some(own.clone()));
-        Process { started: own.started + 1, ..own }.record(&file).unwrap();
-        assert_eq!(Process::recorded(&file), None);
-        std::fs::remove_file(file).unwrap();
-    }
 }

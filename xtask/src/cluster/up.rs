@@ -6,8 +6,9 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::{
-    addons, config, gpus, host,
+    addons,
     components::Component,
+    config, gpus, host,
     kubectl::Kubectl,
     layout::{Layout, NODE},
     load::containerd_answers,
@@ -29,7 +30,11 @@ pub(crate) fn run(layout: &Layout, paths: &Paths, report: &Report) -> anyhow::Re
     if let Some(warning) = disk::warning(&paths.root) {
         report.say(&format!("note: {warning}"));
     }
-    let what = if Node::running(layout).is_some() { "check the cluster" } else { "start the cluster" };
+    let what = if Node::running(layout).is_some() {
+        "check the cluster"
+    } else {
+        "start the cluster"
+    };
     report.step(what, |step| {
         let node = match Node::running(layout) {
             Some(node) => node,
@@ -47,10 +52,12 @@ fn start_node(layout: &Layout, step: &Step) -> anyhow::Result<Node> {
     step.milestone("starting the node");
     network::claim(layout)?;
     for folder in ["cni", "log", "containerd", "conf"] {
-        fs::create_dir_all(layout.file(folder)).with_context(|| format!("cannot make {}", layout.file(folder).display()))?;
+        fs::create_dir_all(layout.file(folder))
+            .with_context(|| format!("cannot make {}", layout.file(folder).display()))?;
     }
     for (name, text) in config::files(&layout.dir, &nameservers()) {
-        fs::write(layout.file(name), text).with_context(|| format!("cannot write {name} in {}", layout.dir.display()))?;
+        fs::write(layout.file(name), text)
+            .with_context(|| format!("cannot write {name} in {}", layout.dir.display()))?;
     }
     host::prepare(layout)?;
     let node = Node::start(layout)?;
@@ -77,10 +84,15 @@ fn control_plane(layout: &Layout, node: &Node, step: &Step) -> anyhow::Result<()
     Component::ApiServer.ensure(node, layout)?;
     step.milestone("waiting for the API server");
     let kubectl = Kubectl::local(layout);
-    wait::until("the API server", LIMIT, "see `cargo xtask cluster logs kube-apiserver` and `logs etcd`", || {
-        expect_running(node, &[Component::Etcd, Component::ApiServer])?;
-        Ok(kubectl.output(["get", "--raw", "/readyz"]).is_ok().then_some(()))
-    })?;
+    wait::until(
+        "the API server",
+        LIMIT,
+        "see `cargo xtask cluster logs kube-apiserver` and `logs etcd`",
+        || {
+            expect_running(node, &[Component::Etcd, Component::ApiServer])?;
+            Ok(kubectl.output(["get", "--raw", "/readyz"]).is_ok().then_some(()))
+        },
+    )?;
     Component::ControllerManager.ensure(node, layout)?;
     Component::Scheduler.ensure(node, layout)?;
     Ok(())
@@ -89,7 +101,10 @@ fn control_plane(layout: &Layout, node: &Node, step: &Step) -> anyhow::Result<()
 /// Fails at once when a component has ended, rather than at the end of a wait.
 fn expect_running(node: &Node, components: &[Component]) -> anyhow::Result<()> {
     let programs = node.programs();
-    match components.iter().find(|component| !programs.contains_key(component.name())) {
+    match components
+        .iter()
+        .find(|component| !programs.contains_key(component.name()))
+    {
         Some(gone) => bail!("{} ended: see `cargo xtask cluster logs {}`", gone.name(), gone.name()),
         None => Ok(()),
     }
@@ -119,9 +134,20 @@ fn agents(layout: &Layout, paths: &Paths, node: &Node, kubectl: &Kubectl, step: 
     // The API server reaches the kubelet (logs, exec, port-forward) as this group. The kubelet remembers a refusal: bind it first.
     let binding = "kubeadm:cluster-admins";
     if kubectl.output(["get", "clusterrolebinding", binding]).is_err() {
-        kubectl.output(["create", "clusterrolebinding", binding, "--clusterrole", "cluster-admin", "--group", binding])?;
+        kubectl.output([
+            "create",
+            "clusterrolebinding",
+            binding,
+            "--clusterrole",
+            "cluster-admin",
+            "--group",
+            binding,
+        ])?;
     }
-    let before = kubectl.json(["get", "node", NODE]).map(|node| heartbeat(&node)).unwrap_or_default();
+    let before = kubectl
+        .json(["get", "node", NODE])
+        .map(|node| heartbeat(&node))
+        .unwrap_or_default();
     let fresh = !node.programs().contains_key(Component::Kubelet.name());
     if fresh {
         gpus::withdraw(kubectl);
@@ -130,17 +156,27 @@ fn agents(layout: &Layout, paths: &Paths, node: &Node, kubectl: &Kubectl, step: 
     Component::KubeProxy.ensure(node, layout)?;
     addons::dns(layout, kubectl)?;
     step.milestone("waiting for the node to be Ready");
-    wait::until("the node to be Ready", LIMIT, "see `cargo xtask cluster logs kubelet`", || {
-        expect_running(node, &[Component::Kubelet])?;
-        let Ok(object) = kubectl.json(["get", "node", NODE]) else { return Ok(None) };
-        // The object still says what the last kubelet wrote until the new one has looked around.
-        Ok((ready(&object) && !(fresh && heartbeat(&object) == before)).then_some(()))
-    })?;
+    wait::until(
+        "the node to be Ready",
+        LIMIT,
+        "see `cargo xtask cluster logs kubelet`",
+        || {
+            expect_running(node, &[Component::Kubelet])?;
+            let Ok(object) = kubectl.json(["get", "node", NODE]) else {
+                return Ok(None);
+            };
+            // The object still says what the last kubelet wrote until the new one has looked around.
+            Ok((ready(&object) && !(fresh && heartbeat(&object) == before)).then_some(()))
+        },
+    )?;
     gpus::offer(kubectl)
 }
 
 fn ready_condition(node: &Value) -> Option<&Value> {
-    node["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Ready")
+    node["status"]["conditions"]
+        .as_array()?
+        .iter()
+        .find(|condition| condition["type"] == "Ready")
 }
 
 /// Whether the node object says Ready.
@@ -149,5 +185,8 @@ pub(crate) fn ready(node: &Value) -> bool {
 }
 
 fn heartbeat(node: &Value) -> String {
-    ready_condition(node).and_then(|condition| condition["lastHeartbeatTime"].as_str()).unwrap_or_default().to_owned()
+    ready_condition(node)
+        .and_then(|condition| condition["lastHeartbeatTime"].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -1,54 +1,26 @@
 //! The binaries that go into images: linked statically, since there is nothing else in an image.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use crate::{
-    command::{command, output, shown, tail},
+    command::{command, output, shown},
     paths::Paths,
 };
 
-/// Where cargo's output goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Output<'a> {
-    /// To the person, as it comes.
-    Shown,
-    /// To a file, at low priority: other work is in the foreground.
-    Log(&'a Path),
-}
-
 /// Builds binaries. The target folder is their own: cargo works in one at a time, and other flags would rebuild everything there.
-pub(crate) fn build(paths: &Paths, binaries: &[&str], out: Output<'_>) -> anyhow::Result<()> {
-    let mut cargo = match out {
-        Output::Shown => command("cargo", ["build"]),
-        Output::Log(_) => command("nice", ["-n", "5", "cargo", "build"]),
-    };
-    let target = target(paths);
+pub(crate) fn build(paths: &Paths, binaries: &[&str]) -> anyhow::Result<()> {
+    let mut cargo = command("cargo", ["build"]);
     // `--workspace`, so that features are those of every other build.
     cargo
-        .args(["--workspace", "--locked", "--profile", "images", "--target", &host(paths)?])
+        .args(["--workspace", "--profile", "images", "--target", &host(paths)?])
         .args(binaries.iter().flat_map(|binary| ["--bin", binary]))
         .current_dir(&paths.root)
-        .env("CARGO_TARGET_DIR", &target)
+        .env("CARGO_TARGET_DIR", target(paths))
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
     clear_cargo_run(&mut cargo);
-    match out {
-        Output::Shown => shown(&mut cargo),
-        Output::Log(log) => {
-            let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-            let status = cargo.stdin(std::process::Stdio::null()).stdout(file.try_clone()?).stderr(file).status()?;
-            if !status.success() {
-                let text = std::fs::read_to_string(log).unwrap_or_default();
-                bail!("the images' binaries do not build (all of it: {})\n{}", log.display(), tail(&text, 25));
-            }
-            Ok(())
-        }
-    }
+    shown(&mut cargo)
 }
 
 /// `cargo run` hands its own variables down; a nested cargo takes some for settings and rebuilds because of others.

@@ -12,9 +12,21 @@ pub(crate) struct Image {
 
 /// All images.
 pub(crate) const IMAGES: [Image; 4] = [
-    Image { name: "operator", binaries: &["coterie-operator"], files: &[] },
-    Image { name: "router", binaries: &["coterie-router"], files: &[] },
-    Image { name: "calibrator", binaries: &["coterie-calibrator"], files: &[] },
+    Image {
+        name: "operator",
+        binaries: &["coterie-operator"],
+        files: &[],
+    },
+    Image {
+        name: "router",
+        binaries: &["coterie-router"],
+        files: &[],
+    },
+    Image {
+        name: "calibrator",
+        binaries: &["coterie-calibrator"],
+        files: &[],
+    },
     Image {
         name: "engine-sim",
         binaries: &["coterie-engine-sim", "coterie-load"],
@@ -35,13 +47,23 @@ mod tests {
         let text = std::fs::read_to_string(format!("{}/../images/Containerfile", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let (builder, images) = text.split_once(crate::images::context::MARK).unwrap();
         for image in &IMAGES {
-            assert!(images.contains(&format!("FROM scratch AS {}\n", image.name)), "{}", image.name);
+            assert!(
+                images.contains(&format!("FROM scratch AS {}\n", image.name)),
+                "{}",
+                image.name
+            );
             for binary in image.binaries {
                 assert!(builder.contains(&format!("--bin {binary}")), "{binary} is not built");
-                assert!(images.contains(&format!("/out/bin/{binary} ")), "{binary} is not copied");
+                assert!(
+                    images.contains(&format!("/out/bin/{binary} ")),
+                    "{binary} is not copied"
+                );
             }
             for (source, place) in image.files {
-                assert!(builder.contains(source) && images.contains(&format!("/out/{place} ")), "{source}");
+                assert!(
+                    builder.contains(source) && images.contains(&format!("/out/{place} ")),
+                    "{source}"
+                );
             }
         }
     }

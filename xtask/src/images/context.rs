@@ -1,6 +1,7 @@
 //! What an image is built from: files in a folder, the Containerfile's final stages, and a tag that follows both.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -49,7 +50,7 @@ pub(crate) fn tag(paths: &Paths, image: &Image) -> anyhow::Result<String> {
     for (source, place) in sources(paths, image)? {
         for file in files(&source)? {
             let name = file.strip_prefix(&source).unwrap_or(&file);
-            parts.push_str(&format!("\n{place} {} {}", name.display(), digest_file(&file)?));
+            let _ = write!(parts, "\n{place} {} {}", name.display(), digest_file(&file)?);
         }
     }
     Ok(format!("dev-{}", &digest(&parts)?[..12]))
@@ -61,7 +62,12 @@ fn sources(paths: &Paths, image: &Image) -> anyhow::Result<Vec<(PathBuf, String)
     for binary in image.binaries {
         sources.push((binaries::path(paths, binary)?, format!("bin/{binary}")));
     }
-    sources.extend(image.files.iter().map(|(source, place)| (paths.root.join(source), (*place).to_owned())));
+    sources.extend(
+        image
+            .files
+            .iter()
+            .map(|(source, place)| (paths.root.join(source), (*place).to_owned())),
+    );
     Ok(sources)
 }
 

@@ -5,7 +5,7 @@ mod buildah;
 mod catalog;
 mod context;
 
-pub(crate) use binaries::{Output, build as build_binaries, clear_cargo_run};
+pub(crate) use binaries::clear_cargo_run;
 pub(crate) use buildah::Buildah;
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
@@ -49,8 +49,8 @@ pub(crate) struct Made {
 pub(crate) fn run(args: &Args, paths: &Paths, report: &Report) -> anyhow::Result<()> {
     doctor::require(doctor::Need::Images, args.yes, report)?;
     let chosen = choose(&args.names)?;
-    let binaries: Vec<_> = chosen.iter().flat_map(|image| image.binaries).copied().collect();
-    build_binaries(paths, &binaries, Output::Shown)?;
+    let names: Vec<_> = chosen.iter().flat_map(|image| image.binaries).copied().collect();
+    binaries::build(paths, &names)?;
     let mut made = make(paths, &chosen, report)?;
     if let Some(registry) = &args.registry {
         push(paths, &mut made, registry, report)?;
@@ -60,11 +60,6 @@ pub(crate) fn run(args: &Args, paths: &Paths, report: &Report) -> anyhow::Result
     }
     println!("{}", write_map(paths, &made)?);
     Ok(())
-}
-
-/// Every binary that some image holds.
-pub(crate) fn all_binaries() -> Vec<&'static str> {
-    IMAGES.iter().flat_map(|image| image.binaries).copied().collect()
 }
 
 /// Makes all images from built binaries.
@@ -80,7 +75,10 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Image>> {
     }
     let find = |name: &String| {
         let known = IMAGES.iter().map(|image| image.name).collect::<Vec<_>>().join(", ");
-        IMAGES.iter().find(|image| image.name == name).with_context(|| format!("no image {name}: one of {known}"))
+        IMAGES
+            .iter()
+            .find(|image| image.name == name)
+            .with_context(|| format!("no image {name}: one of {known}"))
     };
     names.iter().map(find).collect()
 }
@@ -101,7 +99,11 @@ fn make(paths: &Paths, images: &[&'static Image], report: &Report) -> anyhow::Re
                 buildah.build(&folder, &text, Some(image.name), &reference, &archive)?;
                 buildah.forget_older(&format!("coterie-{}-dev-", image.name), &archive)?;
             }
-            made.push(Made { name: image.name, reference, archive });
+            made.push(Made {
+                name: image.name,
+                reference,
+                archive,
+            });
         }
         Ok(made)
     })
@@ -140,7 +142,10 @@ pub(crate) fn write_map(paths: &Paths, made: &[Made]) -> anyhow::Result<String> 
     let file = paths.state.join("images.json");
     let before = fs::read_to_string(&file).unwrap_or_default();
     let mut map: BTreeMap<String, String> = serde_json::from_str(&before).unwrap_or_default();
-    map.extend(made.iter().map(|image| (image.name.to_owned(), image.reference.clone())));
+    map.extend(
+        made.iter()
+            .map(|image| (image.name.to_owned(), image.reference.clone())),
+    );
     let text = serde_json::to_string_pretty(&map)?;
     fs::write(&file, format!("{text}\n")).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(text)

@@ -24,7 +24,9 @@ pub(crate) fn all(paths: &Paths, bin: &Path, report: &Report) -> anyhow::Result<
     // Two checkouts that build at once would do the same work twice: the second waits for the first.
     let lock = File::create(dir.join("lock"))?;
     if lock.try_lock().is_err() {
-        report.step("waiting for another build of the cluster's commands", |_| Ok(lock.lock()?))?;
+        report.step("waiting for another build of the cluster's commands", |_| {
+            Ok(lock.lock()?)
+        })?;
     }
     if bin.is_dir() {
         return Ok(());
@@ -50,7 +52,10 @@ fn build(paths: &Paths, module: &Module, out: &Path, step: &Step) -> anyhow::Res
     };
     step.note("reading the module");
     let total = output(go(&["list", "-deps"]).args(module.packages))?.lines().count();
-    let target = module.name.map_or_else(|| format!("{}/", out.display()), |name| out.join(name).display().to_string());
+    let target = module.name.map_or_else(
+        || format!("{}/", out.display()),
+        |name| out.join(name).display().to_string(),
+    );
     let mut child = go(&["build", "-v", "-trimpath", "-ldflags", module.ldflags, "-o", &target])
         .args(module.packages)
         .stdout(Stdio::null())
@@ -69,7 +74,11 @@ fn build(paths: &Paths, module: &Module, out: &Path, step: &Step) -> anyhow::Res
         compiled += 1;
         let left = remaining(start.elapsed().as_secs_f64(), compiled, total);
         let text = format!("{compiled} packages compiled, at most {total}{left}");
-        if compiled % 200 == 0 { step.milestone(text) } else { step.note(text) }
+        if compiled % 200 == 0 {
+            step.milestone(text);
+        } else {
+            step.note(text);
+        }
     }
     if !child.wait()?.success() {
         bail!("go build of {} failed\n{}", module.folder, tail(&rest, 20));

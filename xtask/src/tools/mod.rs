@@ -27,8 +27,18 @@ pub(crate) const COREDNS: &str = "1.14.7";
 
 /// All modules, the quick ones first.
 pub(crate) const MODULES: [Module; 4] = [
-    Module { folder: "etcd", packages: &["go.etcd.io/etcd/server/v3"], name: Some("etcd"), ldflags: "-s -w" },
-    Module { folder: "coredns", packages: &["."], name: Some("coredns"), ldflags: "-s -w" },
+    Module {
+        folder: "etcd",
+        packages: &["go.etcd.io/etcd/server/v3"],
+        name: Some("etcd"),
+        ldflags: "-s -w",
+    },
+    Module {
+        folder: "coredns",
+        packages: &["."],
+        name: Some("coredns"),
+        ldflags: "-s -w",
+    },
     Module {
         folder: "kubernetes",
         packages: &[
@@ -45,7 +55,12 @@ pub(crate) const MODULES: [Module; 4] = [
         ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4 -X k8s.io/component-base/version.gitMajor=1 \
                   -X k8s.io/component-base/version.gitMinor=35 -X k8s.io/component-base/version.gitTreeState=clean",
     },
-    Module { folder: "helm", packages: &["helm.sh/helm/v4/cmd/helm"], name: Some("helm"), ldflags: "-s -w" },
+    Module {
+        folder: "helm",
+        packages: &["helm.sh/helm/v4/cmd/helm"],
+        name: Some("helm"),
+        ldflags: "-s -w",
+    },
 ];
 
 /// The folder with the built commands, building them first where they are not there yet.
@@ -82,7 +97,11 @@ mod tests {
     fn versions_agree_with_the_modules() {
         assert!(go_mod("kubernetes").contains(&format!("k8s.io/kubernetes {KUBERNETES}")));
         assert!(go_mod("coredns").contains(&format!("github.com/coredns/coredns v{COREDNS}")));
-        let flags = MODULES.iter().find(|module| module.folder == "kubernetes").unwrap().ldflags;
+        let flags = MODULES
+            .iter()
+            .find(|module| module.folder == "kubernetes")
+            .unwrap()
+            .ldflags;
         assert!(flags.contains(&format!("gitVersion={KUBERNETES} ")));
     }
 }
