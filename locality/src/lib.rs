@@ -6,8 +6,11 @@
 pub mod assign;
 pub mod counts;
 pub mod drift;
+pub mod evaluate;
 pub mod fit;
 pub mod geometry;
+pub mod kmeans;
+pub mod layers;
 pub mod npy;
 #[cfg(test)]
 mod npy_tests;
@@ -15,14 +18,19 @@ pub mod policy;
 pub mod prefix_hash;
 pub mod sample;
 pub mod score;
+pub mod spearman;
+#[cfg(test)]
+mod spearman_tests;
 mod stable_hash;
 pub mod table;
 pub mod transform;
 #[cfg(test)]
 mod transform_tests;
+mod vectors;
 
 pub use assign::{Assignment, assign};
 pub use counts::ActivationCounts;
+pub use fit::{FitOptions, FitReport, fit};
 pub use geometry::Geometry;
 pub use npy::counts_from_npy;
 pub use policy::{Candidates, Decision, Policy};

@@ -1,0 +1,36 @@
+//! Numbering new centroids like the old ones, so that workers keep their traffic over a re-fit.
+
+use super::transport::assign_with_capacities;
+use crate::vectors::similarities;
+
+/// For each new centroid the number it should get, so that the sum of similarities between old and new centroids of the same number is
+/// highest. With more new centroids than old ones the surplus gets the free numbers in ascending order; with fewer, old numbers are left
+/// out and numbers stay below the new K. `None` when the rows do not have `dim` values each or are not finite.
+pub fn align(old: &[f32], new: &[f32], dim: usize) -> Option<Vec<usize>> {
+    if dim == 0 || !old.len().is_multiple_of(dim) || !new.len().is_multiple_of(dim) {
+        return None;
+    }
+    let (olds, news) = (old.len() / dim, new.len() / dim);
+    if olds == 0 || news == 0 {
+        return Some((0..news).collect());
+    }
+    // Square: missing old centroids are as far from all new ones as can be, old ones beyond the new K cannot keep their number anyway.
+    let scores = similarities(new, old, dim);
+    let mut costs = vec![2.0f32; news * news];
+    for (row, score) in costs.chunks_exact_mut(news).zip(scores.chunks_exact(olds)) {
+        row.iter_mut().zip(score).for_each(|(cost, s)| *cost = 1.0 - s);
+    }
+    let labels = assign_with_capacities(&costs, news, 1, 1).ok()?;
+    Some(labels.into_iter().map(|l| l as usize).collect())
+}
+
+/// Puts centroid i at the place `numbers[i]`.
+pub(crate) fn renumber(centroids: &[f32], dim: usize, numbers: &[usize]) -> Vec<f32> {
+    let mut out = centroids.to_vec();
+    for (row, number) in centroids.chunks_exact(dim).zip(numbers) {
+        if let Some(place) = out.get_mut(number * dim..(number + 1) * dim) {
+            place.copy_from_slice(row);
+        }
+    }
+    out
+}
