@@ -2,6 +2,7 @@
 
 mod background;
 mod command;
+mod demo;
 mod disk;
 mod doctor;
 mod gen_files;
@@ -40,6 +41,8 @@ enum Task {
     Images(images::Args),
     /// Write the files that are generated from code.
     Gen(gen_files::Args),
+    /// See it work: a fleet declared, calibrated, routed, seen to drift and calibrated again.
+    Demo(demo::Args),
     /// Everything a change must pass, end-to-end tests on the local cluster included.
     Test(test::Args),
 }
@@ -63,6 +66,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Task::Cluster(action) => cluster::run(action, &paths, &report),
         Task::Images(args) => images::run(&args, &paths, &report),
         Task::Gen(args) => gen_files::run(&args, &paths, &report),
+        Task::Demo(args) => demo::run(&args, &paths, &report),
         Task::Test(args) => test::run(&args, &paths, &report),
     }
 }

@@ -26,6 +26,26 @@ impl Kubectl {
         }
     }
 
+    /// For a context of the person's own configuration.
+    pub(crate) fn context(bin: &std::path::Path, context: &str) -> Self {
+        Self {
+            program: bin.join("kubectl"),
+            kubeconfig: None,
+            context: Some(context.to_owned()),
+        }
+    }
+
+    /// Points helm at the same cluster.
+    pub(crate) fn connect(&self, helm: &mut Command) {
+        if let Some(file) = &self.kubeconfig {
+            helm.arg("--kubeconfig").arg(file);
+            plain_environment(helm);
+        }
+        if let Some(context) = &self.context {
+            helm.args(["--kube-context", context]);
+        }
+    }
+
     /// A command with the cluster's flags.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut kubectl = command(&self.program, [""; 0]);
@@ -49,6 +69,20 @@ impl Kubectl {
     pub(crate) fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> anyhow::Result<Value> {
         let text = output(self.command(args).args(["-o", "json"]))?;
         serde_json::from_str(&text).context("kubectl did not print JSON")
+    }
+
+    /// Applies YAML or JSON of objects that name no namespace.
+    pub(crate) fn apply_in(&self, namespace: &str, manifest: &str) -> anyhow::Result<String> {
+        let flags = [
+            "-n",
+            namespace,
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-f",
+            "-",
+        ];
+        with_input(&mut self.command(flags), manifest)
     }
 
     /// Applies YAML or JSON.

@@ -5,7 +5,7 @@ mod buildah;
 mod catalog;
 mod context;
 
-pub(crate) use binaries::clear_cargo_run;
+pub(crate) use binaries::{build as build_binaries, clear_cargo_run, path as binary};
 pub(crate) use buildah::Buildah;
 
 use std::{collections::BTreeMap, fs, path::PathBuf};

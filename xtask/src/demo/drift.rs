@@ -1,0 +1,162 @@
+//! Traffic that the fleet was not calibrated for: it is noticed, a run re-fits the table, the new one becomes active.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{
+    Args, FLEET, NAMESPACE,
+    fleet::{self, condition, text},
+    load::{self, Job},
+    target::Target,
+    traffic,
+};
+use crate::{progress::Report, wait};
+
+/// Longest that the drift may take to be noticed and mended, in seconds.
+const LIMIT: u32 = 240;
+
+/// Sends other traffic and tells what happens until a new table is active.
+pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Result<()> {
+    report.say(&format!(
+        "calibrated for {}; now comes {}",
+        traffic::BEFORE,
+        traffic::AFTER
+    ));
+    let name = "load-changed";
+    let job = Job {
+        name,
+        domains: traffic::AFTER,
+        seconds: LIMIT,
+        concurrency: args.concurrency,
+        seed: 2,
+    };
+    load::start(target, &job)?;
+    let result = report.step("traffic of another mix", |step| {
+        let start = Instant::now();
+        let mut story = Story::new(&fleet::get(target)?);
+        let hint = format!(
+            "see `kubectl -n {NAMESPACE} describe moe {FLEET}` and `kubectl -n {NAMESPACE} get calibrationruns`"
+        );
+        wait::until("a new table", Duration::from_secs(u64::from(LIMIT)), &hint, || {
+            // The Job must not end first: its end would end the drift.
+            load::ended(target, name)?;
+            let fleet = fleet::get(target)?;
+            let runs = target.kubectl.json(["-n", NAMESPACE, "get", "calibrationruns"])?;
+            for line in story.tell(&fleet, &runs) {
+                step.keep(&format!("  {:>4} s  {line}", start.elapsed().as_secs()));
+            }
+            step.note(
+                condition(&fleet, "Drifted")
+                    .map(|drifted| text(&drifted["message"]))
+                    .unwrap_or_default(),
+            );
+            Ok(story.over(&fleet).then_some(()))
+        })
+    });
+    load::stop(target, name)?;
+    result
+}
+
+/// What was told already.
+struct Story {
+    table: Value,
+    drifted: bool,
+    run: String,
+    phase: String,
+    told_table: bool,
+}
+
+impl Story {
+    fn new(fleet: &Value) -> Self {
+        let table = fleet["status"]["table"]["name"].clone();
+        Self {
+            table,
+            drifted: false,
+            run: String::new(),
+            phase: String::new(),
+            told_table: false,
+        }
+    }
+
+    /// What is new.
+    fn tell(&mut self, fleet: &Value, runs: &Value) -> Vec<String> {
+        let mut lines = Vec::new();
+        let drifted = condition(fleet, "Drifted").filter(|condition| condition["status"] == "True");
+        if let Some(condition) = drifted.filter(|_| !self.drifted) {
+            self.drifted = true;
+            lines.push(format!(
+                "Drifted, {}: {}",
+                text(&condition["reason"]),
+                text(&condition["message"])
+            ));
+        }
+        if let Some(run) = newest_drift_run(runs) {
+            let (name, phase) = (text(&run["metadata"]["name"]), text(&run["status"]["phase"]));
+            let known = run["status"]["table"] == self.table && self.run.is_empty();
+            if !known && !phase.is_empty() && (name != self.run || phase != self.phase) {
+                lines.push(format!(
+                    "CalibrationRun {name} (reason Drift): {phase} {}",
+                    text(&run["status"]["message"])
+                ));
+                (self.run, self.phase) = (name, phase);
+            }
+        }
+        if self.over(fleet) && !self.told_table {
+            self.told_table = true;
+            let table = &fleet["status"]["table"];
+            lines.push(format!("table {} replaces {}", text(&table["name"]), text(&self.table)));
+        }
+        lines
+    }
+
+    /// Whether another table is active and all routers have it.
+    fn over(&self, fleet: &Value) -> bool {
+        let propagated = condition(fleet, "TablePropagated").is_some_and(|condition| condition["status"] == "True");
+        let table = &fleet["status"]["table"]["name"];
+        propagated && table.is_string() && *table != self.table
+    }
+}
+
+fn newest_drift_run(runs: &Value) -> Option<&Value> {
+    runs["items"]
+        .as_array()?
+        .iter()
+        .filter(|run| run["spec"]["reason"] == "Drift" && run["spec"]["deployment"] == FLEET)
+        .max_by_key(|run| text(&run["metadata"]["creationTimestamp"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Story;
+    use serde_json::{Value, json};
+
+    fn fleet(table: &str, drifted: &str) -> Value {
+        json!({"status": {"table": {"name": table}, "conditions": [
+            {"type": "Drifted", "status": drifted, "reason": "FitDropped", "message": "0.60 of 0.82"},
+            {"type": "TablePropagated", "status": "True"},
+        ]}})
+    }
+
+    fn runs(phase: &str) -> Value {
+        json!({"items": [{"metadata": {"name": "r1", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"reason": "Drift", "deployment": "tiny-moe"}, "status": {"phase": phase}}]})
+    }
+
+    #[test]
+    fn each_event_is_told_once() {
+        let none = json!({"items": []});
+        let mut story = Story::new(&fleet("a", "False"));
+        assert!(story.tell(&fleet("a", "False"), &none).is_empty());
+        assert_eq!(
+            story.tell(&fleet("a", "True"), &none),
+            ["Drifted, FitDropped: 0.60 of 0.82"]
+        );
+        assert!(story.tell(&fleet("a", "True"), &none).is_empty());
+        assert_eq!(story.tell(&fleet("a", "True"), &runs("Running")).len(), 1);
+        assert!(story.tell(&fleet("a", "True"), &runs("Running")).is_empty() && !story.over(&fleet("a", "True")));
+        let end = story.tell(&fleet("b", "False"), &runs("Succeeded"));
+        assert_eq!(end.last().unwrap(), "table b replaces a");
+        assert!(story.over(&fleet("b", "False")) && story.tell(&fleet("b", "False"), &runs("Succeeded")).is_empty());
+    }
+}
