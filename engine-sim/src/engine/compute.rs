@@ -1,0 +1,293 @@
+//! One sequence's work: prompt tokens in, one token out, by the forward pass or from the recording.
+
+use std::sync::Arc;
+
+use super::output::TextStream;
+use super::request::{ExpertRows, KvIntent, Submission};
+use crate::kv::{BlockPool, Blocks, Content};
+use crate::model::{Model, Scratch, TokenLogprobs, choose, logprobs};
+use crate::recording::{Continuation, RecordingIndex};
+use crate::tokenizer::TextCodec;
+
+/// What an engine answers from.
+#[derive(Clone)]
+pub struct Assets {
+    /// The model.
+    pub model: Arc<Model>,
+    /// Its tokenizer.
+    pub codec: Arc<TextCodec>,
+    /// Recorded requests, if any.
+    pub recording: Option<Arc<RecordingIndex>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// KV is on its way.
+    Fetching,
+    /// Prompt tokens from `computed` on are to be run.
+    Prefill,
+    /// One token per step.
+    Decode,
+}
+
+/// A sequence that holds blocks.
+pub(super) struct Job {
+    pub(super) sub: Submission,
+    pub(super) phase: Phase,
+    pub(super) table: Vec<u32>,
+    /// Prompt positions whose KV is here.
+    pub(super) computed: usize,
+    pub(super) generated: Vec<u32>,
+    pub(super) text: TextStream,
+    /// Most tokens it can generate.
+    pub(super) budget: usize,
+    /// Captured expert choices, `[tokens run, layers, top_k]`; kept only with capture on.
+    rows: Vec<u8>,
+    /// Choices at the token that ran last, `[layers, top_k]`.
+    pub(super) row: Vec<u8>,
+    pub(super) times: Times,
+}
+
+/// Moments of a sequence's life on the engine's clock, in seconds.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Times {
+    pub(super) admitted: f64,
+    pub(super) first_token: f64,
+    pub(super) last_token: f64,
+}
+
+pub(super) struct Produced {
+    pub(super) id: u32,
+    pub(super) logprobs: Option<TokenLogprobs>,
+}
+
+/// The engine thread's tools.
+pub(super) struct Worker {
+    pub(super) assets: Assets,
+    pub(super) pool: BlockPool,
+    pub(super) capture: bool,
+    scratch: Scratch,
+}
+
+impl Worker {
+    pub(super) fn new(assets: Assets, pool: BlockPool, capture: bool) -> Self {
+        let scratch = assets.model.scratch();
+        Self {
+            assets,
+            pool,
+            capture,
+            scratch,
+        }
+    }
+
+    /// A job with its blocks, or the submission back if there are not enough.
+    pub(super) fn admit(&mut self, sub: Submission, now: f64) -> Result<Job, Submission> {
+        let budget = self.budget(&sub);
+        let needed = self.pool.needed(sub.prompt.len() + budget - 1);
+        let Some(table) = self.pool.take(needed) else {
+            return Err(sub);
+        };
+        if let Some(mark) = self.mark(sub.recorded) {
+            self.pool.mark(&table, mark);
+        }
+        let phase = if matches!(sub.kv, KvIntent::Pull(_)) {
+            Phase::Fetching
+        } else {
+            Phase::Prefill
+        };
+        Ok(Job {
+            phase,
+            table,
+            computed: 0,
+            generated: Vec::new(),
+            text: TextStream::default(),
+            budget,
+            rows: Vec::new(),
+            row: vec![0; self.assets.model.config().row_width()],
+            times: Times {
+                admitted: now,
+                ..Times::default()
+            },
+            sub,
+        })
+    }
+
+    /// Tokens the sequence can have: what was asked for, or what the recording still holds (at least one).
+    fn budget(&self, sub: &Submission) -> usize {
+        match (sub.recorded, &self.assets.recording) {
+            (Some(at), Some(index)) => sub.limits.max_tokens.min(index.recording().steps - at.offset).max(1),
+            _ => sub.limits.max_tokens,
+        }
+    }
+
+    fn mark(&self, recorded: Option<Continuation>) -> Option<u64> {
+        Some(self.assets.recording.as_ref()?.mark_of(recorded?.request))
+    }
+
+    /// Runs up to `most` prompt tokens; returns how many, and the first token once the prompt is through.
+    pub(super) fn prefill(&mut self, job: &mut Job, most: usize) -> (usize, Option<Produced>) {
+        let end = job.sub.prompt.len().min(job.computed + most);
+        let ran = end - job.computed;
+        if let (Some(at), Some(index)) = (job.sub.recorded, &self.assets.recording) {
+            job.computed = end;
+            if end < job.sub.prompt.len() {
+                return (ran, None);
+            }
+            let rows = prompt_rows(index, at);
+            let width = job.row.len();
+            job.row.copy_from_slice(&rows[rows.len() - width..]);
+            if self.capture {
+                job.rows = rows;
+            }
+            return (ran, Some(self.produce(job)));
+        }
+        for position in job.computed..end {
+            let token = job.sub.prompt[position];
+            let mut kv = self.pool.paged(&job.table);
+            self.assets
+                .model
+                .step(&mut self.scratch, token, position, &mut kv, &mut job.row);
+            if self.capture {
+                job.rows.extend_from_slice(&job.row);
+            }
+        }
+        job.computed = end;
+        let produced = (end == job.sub.prompt.len()).then(|| self.produce(job));
+        (ran, produced)
+    }
+
+    /// One decode step: runs the last token (the prompt's last one if the KV was pulled) and chooses the next.
+    pub(super) fn decode(&mut self, job: &mut Job) -> Produced {
+        if let (Some(at), Some(index)) = (job.sub.recorded, &self.assets.recording) {
+            let recording = index.recording();
+            match (at.offset + job.generated.len()).checked_sub(1) {
+                Some(step) => job
+                    .row
+                    .copy_from_slice(recording.decode_row(at.request, step.min(recording.steps - 1))),
+                None => {
+                    let rows = recording.prefill_rows(at.request);
+                    let width = job.row.len();
+                    job.row.copy_from_slice(&rows[rows.len() - width..]);
+                }
+            }
+        } else {
+            let position = job.sub.prompt.len() + job.generated.len() - 1;
+            let token = job
+                .generated
+                .last()
+                .or(job.sub.prompt.last())
+                .copied()
+                .unwrap_or_default();
+            let mut kv = self.pool.paged(&job.table);
+            self.assets
+                .model
+                .step(&mut self.scratch, token, position, &mut kv, &mut job.row);
+        }
+        if self.capture && !job.rows.is_empty() {
+            job.rows.extend_from_slice(&job.row);
+        }
+        self.produce(job)
+    }
+
+    fn produce(&mut self, job: &Job) -> Produced {
+        let index = job.generated.len();
+        if let (Some(at), Some(recording)) = (job.sub.recorded, &self.assets.recording) {
+            let generated = recording.recording().generated(at.request);
+            let id = generated
+                .get(at.offset + index)
+                .or(generated.last())
+                .copied()
+                .unwrap_or_default();
+            return Produced { id, logprobs: None };
+        }
+        let eos = [self.assets.model.config().eos_token_id];
+        let logits = self.assets.model.logits(&mut self.scratch);
+        let id = if index < job.sub.limits.min_tokens {
+            let banned: Vec<u32> = eos.iter().chain(&job.sub.limits.stop_token_ids).copied().collect();
+            choose(logits, &job.sub.sampling, index, &banned)
+        } else {
+            choose(logits, &job.sub.sampling, index, &[])
+        };
+        Produced {
+            id,
+            logprobs: job.sub.logprobs.map(|top| logprobs(logits, id, top)),
+        }
+    }
+
+    /// Puts pulled blocks into a job's own. False if they hold another request's KV; the job then goes on with what it got, as a real engine would.
+    pub(super) fn receive(&mut self, job: &mut Job, pulled: &Blocks) -> Result<bool, String> {
+        let needed = self.pool.needed(job.sub.prompt.len());
+        if pulled.blocks.len() < needed {
+            return Err(format!(
+                "the hand-off has {} blocks, the prompt needs {needed}",
+                pulled.blocks.len()
+            ));
+        }
+        let contents = &pulled.blocks[..needed];
+        job.computed = job.sub.prompt.len();
+        job.phase = Phase::Decode;
+        if let (Some(at), Some(mark), Some(index)) =
+            (job.sub.recorded, self.mark(job.sub.recorded), &self.assets.recording)
+        {
+            let Some((stranger, _)) = contents.iter().find(|(content, _)| *content != Content::Recorded(mark)) else {
+                return Ok(true);
+            };
+            let other = match stranger {
+                Content::Recorded(mark) => index.find_mark(*mark),
+                _ => None,
+            };
+            let request = other.unwrap_or((at.request + 1) % index.recording().len());
+            job.sub.recorded = Some(Continuation {
+                request,
+                offset: at.offset,
+            });
+            return Ok(false);
+        }
+        let mut ours = true;
+        for (id, (content, rows)) in job.table.iter().zip(contents) {
+            match content {
+                Content::Tokens => self.pool.fill(*id, rows),
+                other => {
+                    ours = false;
+                    let rows = noise(*other, self.pool.block_width());
+                    self.pool.fill(*id, &rows);
+                }
+            }
+        }
+        Ok(ours)
+    }
+
+    /// The captured rows, if capture is on and the prompt ran here.
+    pub(super) fn take_rows(&self, job: &mut Job) -> Option<ExpertRows> {
+        let config = self.assets.model.config();
+        (self.capture && !job.rows.is_empty()).then(|| ExpertRows {
+            layers: config.num_hidden_layers,
+            top_k: config.num_experts_per_tok,
+            data: std::mem::take(&mut job.rows),
+        })
+    }
+}
+
+fn prompt_rows(index: &RecordingIndex, at: Continuation) -> Vec<u8> {
+    let recording = index.recording();
+    let mut rows = recording.prefill_rows(at.request);
+    for step in 0..at.offset {
+        rows.extend_from_slice(recording.decode_row(at.request, step));
+    }
+    rows
+}
+
+/// What a forward pass reads from blocks that no forward pass wrote: numbers, but no meaning.
+fn noise(content: Content, width: usize) -> Vec<f32> {
+    let mut state = match content {
+        Content::Recorded(mark) => mark | 1,
+        _ => 0x9E37_79B9_7F4A_7C15,
+    };
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..width).map(|_| next()).collect()
+}
