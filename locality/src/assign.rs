@@ -146,12 +146,7 @@ impl Placement {
     /// At least as many workers as clusters: quotas by share, then the worker and cluster whose names agree best come first.
     fn place_one_each(&mut self, names: &[&str]) {
         let mut quota = self.quotas(names.len());
-        let mut pairs: Vec<(u64, usize, usize)> = (0..names.len())
-            .flat_map(|w| (0..quota.len()).map(move |c| (w, c)))
-            .map(|(w, c)| (affinity(names[w], c), w, c))
-            .collect();
-        pairs.sort_unstable_by(|a, b| b.cmp(a));
-        for (_, worker, cluster) in pairs {
+        for (worker, cluster) in by_affinity(names, quota.len()) {
             if quota[cluster] > 0 && self.clusters[worker].is_empty() {
                 quota[cluster] -= 1;
                 self.put(worker, cluster);
@@ -174,28 +169,27 @@ impl Placement {
         quota
     }
 
-    /// Fewer workers than clusters: clusters by falling share, each to the worker that agrees best among those with room.
+    /// Fewer workers than clusters: the same order, each worker taking clusters while it has room; what is left goes to the lightest.
     fn pack(&mut self, names: &[&str]) {
-        let order = self.by_share();
-        let fair = 1.0 / names.len() as f64;
-        for (done, cluster) in order.iter().enumerate() {
-            let share = self.shares[*cluster];
-            let empty = self.clusters.iter().filter(|c| c.is_empty()).count();
-            let must_fill = order.len() - done <= empty;
-            let lightest = (0..names.len()).map(|w| self.load(w)).fold(f64::INFINITY, f64::min);
-            // Room: at most a quarter above a fair part; the lightest worker always has room.
-            let open = |w: usize| {
-                if must_fill {
-                    self.clusters[w].is_empty()
-                } else {
-                    self.load(w) + share <= fair * 1.25 || self.load(w) <= lightest
-                }
-            };
-            let best = (0..names.len())
-                .filter(|w| open(*w))
-                .max_by_key(|w| affinity(names[*w], *cluster));
-            if let Some(worker) = best {
-                self.put(worker, *cluster);
+        let most = self.shares.len().div_ceil(names.len());
+        let fair = 1.25 / names.len() as f64;
+        let (mut left, mut empty) = (self.shares.len(), names.len());
+        for (worker, cluster) in by_affinity(names, self.shares.len()) {
+            if self.owners[cluster] > 0 {
+                continue;
+            }
+            let vacant = self.clusters[worker].is_empty();
+            let light = self.clusters[worker].len() < most && self.load(worker) + self.shares[cluster] <= fair;
+            if vacant || (light && left > empty) {
+                self.put(worker, cluster);
+                left -= 1;
+                empty -= usize::from(vacant);
+            }
+        }
+        for cluster in self.by_share() {
+            if self.owners[cluster] == 0 {
+                let lightest = (0..names.len()).min_by(|a, b| self.load(*a).total_cmp(&self.load(*b)));
+                self.put(lightest.unwrap_or(0), cluster);
             }
         }
     }
@@ -269,7 +263,21 @@ impl Placement {
     }
 }
 
+/// All pairs of worker and cluster, those that agree best first.
+fn by_affinity(names: &[&str], clusters: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut pairs: Vec<(u64, usize, usize)> = (0..names.len())
+        .flat_map(|w| (0..clusters).map(move |c| (w, c)))
+        .map(|(w, c)| (affinity(names[w], c), w, c))
+        .collect();
+    pairs.sort_unstable_by(|a, b| b.cmp(a));
+    pairs.into_iter().map(|(_, w, c)| (w, c))
+}
+
 /// How well a worker's name and a cluster agree: fixed for ever, independent of all other workers.
 fn affinity(name: &str, cluster: usize) -> u64 {
     stable_hash(&[name.as_bytes(), &(cluster as u64).to_le_bytes()])
 }
+
+#[cfg(test)]
+#[path = "assign_tests.rs"]
+mod tests;

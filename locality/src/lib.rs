@@ -16,6 +16,8 @@ pub mod npy;
 mod npy_tests;
 pub mod policy;
 pub mod prefix_hash;
+#[cfg(test)]
+mod property;
 pub mod sample;
 pub mod score;
 pub mod spearman;

@@ -106,6 +106,8 @@ fn says_what_is_wrong() {
 }
 
 proptest! {
+    #![proptest_config(crate::property::config())]
+
     #[test]
     fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300), flips in proptest::collection::vec((0usize..200, any::<u8>()), 0..6)) {
         let _ = counts_from_npy(&bytes, &small(), ..);

@@ -64,6 +64,8 @@ fn interval_covers_the_value_and_is_wider_than_over_pairs() {
 }
 
 proptest! {
+    #![proptest_config(crate::property::config())]
+
     #[test]
     fn order_preserving_maps_change_nothing(values in proptest::collection::vec(-100i32..100, 2..50), seed in any::<u64>()) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

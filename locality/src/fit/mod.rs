@@ -77,7 +77,9 @@ pub fn fit(
         distinct_experts: simulated,
         predicted_gain: simulated.map(|s| s.gain()),
         seed: options.seed,
-    };
+    }
+    .rounded();
+    table.baselines = table.baselines.rounded();
     table.validate().map_err(|e| FitError::Internal(e.to_string()))?;
     let report = table.report.clone();
     Ok((table, report))

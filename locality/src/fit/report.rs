@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::table::nine_decimals;
+
 /// Mean distinct experts per layer and decode step of simulated batches, by policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -27,6 +29,25 @@ impl DistinctExperts {
         } else {
             0.0
         }
+    }
+}
+
+impl FitReport {
+    /// The same numbers to nine decimals, as in [`crate::table::Baselines::rounded`].
+    #[must_use]
+    pub fn rounded(mut self) -> Self {
+        self.objective = nine_decimals(self.objective);
+        self.balance = nine_decimals(self.balance);
+        self.rho = self.rho.map(nine_decimals);
+        self.rho_interval = self.rho_interval.map(|interval| interval.map(nine_decimals));
+        self.predicted_gain = self.predicted_gain.map(nine_decimals);
+        if let Some(simulated) = &mut self.distinct_experts {
+            for value in [&mut simulated.least_loaded, &mut simulated.random, &mut simulated.table] {
+                *value = nine_decimals(*value);
+            }
+            simulated.domain_oracle = simulated.domain_oracle.map(nine_decimals);
+        }
+        self
     }
 }
 

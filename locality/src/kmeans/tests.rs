@@ -213,6 +213,8 @@ fn is_optimal(costs: &[f32], k: usize, lower: usize, upper: usize, labels: &[u32
 }
 
 proptest! {
+    #![proptest_config(crate::property::config())]
+
     #[test]
     fn assignment_is_the_brute_force_optimum(
         k in 1usize..4, n in 1usize..7, seed in any::<u64>(), slack in 0usize..2, even in any::<bool>(), coarse in any::<bool>(),

@@ -66,8 +66,14 @@ struct Header {
 }
 
 impl CentroidTable {
-    /// Encodes the table; the same table gives the same bytes.
+    /// Encodes the table, if it is sound; the same table gives the same bytes.
     pub fn encode(&self, precision: Precision) -> Result<Vec<u8>, TableError> {
+        self.validate()?;
+        self.write(precision)
+    }
+
+    /// Encodes without checks.
+    pub(super) fn write(&self, precision: Precision) -> Result<Vec<u8>, TableError> {
         let failed = |error: &dyn std::fmt::Display| TableError::Invalid(format!("cannot encode: {error}"));
         let header = serde_json::to_vec(&Header {
             version: self.version,

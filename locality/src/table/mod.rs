@@ -79,6 +79,27 @@ pub struct Baselines {
     pub rho_se: Option<f64>,
 }
 
+impl Baselines {
+    /// The same numbers to nine decimals: they have no more to say, and their JSON reads back to exactly the same values.
+    #[must_use]
+    pub fn rounded(mut self) -> Self {
+        for value in [&mut self.fit_mean, &mut self.fit_se, &mut self.skew] {
+            *value = nine_decimals(*value);
+        }
+        for share in &mut self.cluster_shares {
+            *share = nine_decimals(*share);
+        }
+        self.rho = self.rho.map(nine_decimals);
+        self.rho_se = self.rho_se.map(nine_decimals);
+        self
+    }
+}
+
+/// Rounds to nine decimals.
+pub(crate) fn nine_decimals(value: f64) -> f64 {
+    (value * 1e9).round() / 1e9
+}
+
 /// A centroid table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CentroidTable {
