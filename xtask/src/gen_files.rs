@@ -80,10 +80,7 @@ pub(crate) fn check(paths: &Paths, report: &Report) -> anyhow::Result<()> {
 }
 
 fn generate(paths: &Paths, generator: &Generator) -> anyhow::Result<()> {
-    let mut cargo = command(
-        "cargo",
-        ["run", "--quiet", "--workspace", "--bin", generator.binary, "--"],
-    );
+    let mut cargo = command("cargo", ["run", "--quiet", "--bin", generator.binary, "--"]);
     cargo.args(generator.args).current_dir(&paths.root);
     clear_cargo_run(&mut cargo);
     quiet(&mut cargo)?;

@@ -67,9 +67,9 @@ fn archive(
 ) -> anyhow::Result<PathBuf> {
     let archive = buildah.archive(name);
     if !archive.exists() {
-        let context = buildah.context(name)?;
-        let containerfile = prepare(&context)?;
-        buildah.build(&context, containerfile, None, reference, &archive)?;
+        let work = buildah.work(name)?;
+        let containerfile = prepare(&work.context())?;
+        work.build(containerfile, None, reference, &archive)?;
     }
     Ok(archive)
 }

@@ -93,10 +93,9 @@ fn make(paths: &Paths, images: &[&'static Image], report: &Report) -> anyhow::Re
             let archive = buildah.archive(&format!("coterie-{}-{tag}", image.name));
             if !archive.exists() {
                 step.milestone(format!("image {}", image.name));
-                let folder = buildah.context(image.name)?;
-                context::fill(paths, image, &folder)?;
-                let text = context::containerfile(paths)?;
-                buildah.build(&folder, &text, Some(image.name), &reference, &archive)?;
+                let work = buildah.work(image.name)?;
+                context::fill(paths, image, &work.context())?;
+                work.build(&context::containerfile(paths)?, Some(image.name), &reference, &archive)?;
                 buildah.forget_older(&format!("coterie-{}-dev-", image.name), &archive)?;
             }
             made.push(Made {

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use anyhow::Context as _;
+
 use super::Run;
 use crate::{
     command::{command, shown, succeeds},
@@ -12,7 +14,8 @@ use crate::{
 pub(super) const CLUSTER_FEATURE: &str = "coterie-e2e/cluster";
 
 pub(super) fn fmt(run: &mut Run<'_>) -> anyhow::Result<()> {
-    shown(&mut cargo(run, &["fmt", "--all", "--check"]))
+    // Names of files, not every difference: `cargo fmt` mends them all.
+    shown(&mut cargo(run, &["fmt", "--all", "--", "--check", "-l"])).context("these files need `cargo fmt --all`")
 }
 
 pub(super) fn clippy(run: &mut Run<'_>) -> anyhow::Result<()> {
