@@ -1,0 +1,171 @@
+//! An answer that has begun, and what is left to do when it ends.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use coterie_locality::{ActivationCounts, Sample};
+use http::response::Parts;
+use hyper::body::Incoming;
+use serde::Deserialize;
+
+use super::{
+    Core,
+    fields::{Fields, ObjectWriter},
+    prepare::Prepared,
+    request::ClientRequest,
+};
+use crate::{clock::Clock, routing::Active, worker::Reservation};
+
+/// Fields of an answer that are between router and engines.
+const INTERNAL: &str = "kv_transfer_params";
+const INTERNAL_OF_CHOICE: &str = "routed_experts";
+
+/// The engine's answer as far as it has come.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) head: Parts,
+    pub(super) body: AnswerBody,
+    /// Code of the error that the stream begins with.
+    pub(super) error_event: Option<u16>,
+}
+
+/// An answer for a door to relay.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) head: Parts,
+    pub(crate) body: AnswerBody,
+    /// The stream begins with the engine's error.
+    pub(crate) error_event: bool,
+    /// To be kept until the last byte was relayed.
+    pub(crate) completion: Completion,
+}
+
+/// Bytes of an answer.
+#[derive(Debug)]
+pub(crate) enum AnswerBody {
+    Whole(Bytes),
+    Stream { first: Bytes, rest: Incoming },
+}
+
+/// The request's place at its decode worker, and the sample it will leave.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    core: Arc<Core>,
+    _reservation: Reservation,
+    active: Arc<Active>,
+    counts: Option<ActivationCounts>,
+    prompt_tokens: u64,
+    cluster: Option<u32>,
+    /// Events of the stream that carry no token: the end, a chat's role, usage.
+    extra_events: u64,
+}
+
+impl Completion {
+    pub(super) fn new(core: Arc<Core>, prepared: Prepared, request: &ClientRequest) -> Self {
+        let role = u64::from(request.endpoint == super::Endpoint::ChatCompletions);
+        let (counts, prompt_tokens) = match prepared.prefilled {
+            Some(p) => (p.counts.ok(), p.prompt_tokens),
+            None => (None, 0),
+        };
+        Self {
+            core,
+            _reservation: prepared.reservation,
+            active: prepared.active,
+            counts,
+            prompt_tokens,
+            cluster: prepared.cluster,
+            extra_events: 1 + role + u64::from(request.usage_event),
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Tokens in a stream of this many events: engines send one event per token.
+    pub(crate) fn tokens(&self, events: u64) -> u64 {
+        events.saturating_sub(self.extra_events)
+    }
+
+    /// The answer ended, or the client left: leaves the sample. Later calls do nothing.
+    pub(crate) fn ended(&mut self, generated_tokens: u64) {
+        let Some(counts) = self.counts.take() else {
+            return;
+        };
+        let mut sample = Sample::new(self.active.fingerprint.clone());
+        sample.prefill_counts = Some(counts);
+        sample.prompt_tokens = self.prompt_tokens;
+        sample.generated_tokens = generated_tokens;
+        sample.time_unix_ms = Clock::unix_ms();
+        sample.cluster = self.cluster;
+        sample.table_digest = self.active.table.as_ref().map(|t| t.digest.clone());
+        self.core.statistics.sample(&self.active, sample);
+    }
+}
+
+/// Tokens that a whole answer says it generated.
+pub(crate) fn completion_tokens(body: &[u8]) -> u64 {
+    #[derive(Deserialize)]
+    struct Whole {
+        usage: Usage,
+    }
+    #[derive(Deserialize)]
+    struct Usage {
+        completion_tokens: u64,
+    }
+    serde_json::from_slice::<Whole>(body).map_or(0, |w| w.usage.completion_tokens)
+}
+
+/// Takes hand-off objects and routed experts out of a whole answer. The same bytes come back when there are none, as is the rule.
+pub(super) fn strip_internal(body: Bytes) -> Bytes {
+    strip(&body).map_or(body, Into::into)
+}
+
+fn strip(body: &[u8]) -> Option<Vec<u8>> {
+    let fields = Fields::parse(body).ok()?;
+    let choices: Vec<Fields<'_>> = fields.read("choices").unwrap_or_default();
+    let experts = choices.iter().any(|c| c.has(INTERNAL_OF_CHOICE));
+    if !fields.has(INTERNAL) && !experts {
+        return None;
+    }
+    let mut out = ObjectWriter::with_capacity(body.len());
+    for (name, value) in fields.iter().filter(|(n, _)| *n != INTERNAL) {
+        if name == "choices" && experts {
+            let kept: Vec<String> = choices.iter().map(without_experts).collect();
+            out.field(name, &format!("[{}]", kept.join(",")));
+        } else {
+            out.field(name, value.get());
+        }
+    }
+    Some(out.finish())
+}
+
+fn without_experts(choice: &Fields<'_>) -> String {
+    let mut out = ObjectWriter::with_capacity(256);
+    for (name, value) in choice.iter().filter(|(n, _)| *n != INTERNAL_OF_CHOICE) {
+        out.field(name, value.get());
+    }
+    String::from_utf8_lossy(&out.finish()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn internal_fields_are_taken_out_and_nothing_else_changes() {
+        let plain = Bytes::from_static(
+            b"{\"id\":\"a\", \"choices\":[{\"text\":\"x\",\"routed_experts\":null}],\"kv_transfer_params\":null}",
+        );
+        assert_eq!(strip_internal(plain.clone()), plain);
+        let internal = br#"{"id":"a","choices":[{"text":"x","routed_experts":"AAAA","n":1e2}],"kv_transfer_params":{"a":1},"usage":{"completion_tokens":7}}"#;
+        let stripped = strip_internal(Bytes::from_static(internal));
+        assert_eq!(
+            stripped,
+            r#"{"id":"a","choices":[{"text":"x","n":1e2}],"usage":{"completion_tokens":7}}"#
+        );
+        assert_eq!(completion_tokens(&stripped), 7);
+        let text = Bytes::from_static(b"not json");
+        assert_eq!(strip_internal(text.clone()), text);
+    }
+}

@@ -1,0 +1,3 @@
+//! Front doors over the one core.
+
+pub(crate) mod http;

@@ -1,0 +1,188 @@
+//! A routing document with its table, checked.
+
+use std::{fmt, sync::Arc};
+
+use coterie_crds::routing::{Connector, DOCUMENT_VERSION, PolicyKind, RoutingDocument};
+use coterie_locality::{
+    CentroidTable, Fingerprint, Geometry, Policy,
+    policy::{LeastLoaded, LocalityBand, PowerOfTwoChoices, RoundRobin},
+    prefix_hash::{Overflow, PrefixRing},
+    table,
+};
+
+use crate::dialect::{Activations, HandOff, Nixl, NpyActivations};
+
+/// Longest document that is read: ConfigMaps end at 1 MiB.
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
+const MIN_WINDOW_MS: u64 = 4;
+
+/// Why a document or table was refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadDocument {
+    #[error("routing document: {0}")]
+    Document(String),
+    #[error("table {name}: {problem}")]
+    Table { name: String, problem: String },
+}
+
+impl BadDocument {
+    /// Label of the metric.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            Self::Document(_) => "document",
+            Self::Table { .. } => "table",
+        }
+    }
+}
+
+/// A table in use.
+#[derive(Debug)]
+pub(crate) struct ActiveTable {
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    pub(crate) table: CentroidTable,
+    /// Monotonic milliseconds.
+    pub(crate) since_ms: u64,
+}
+
+impl ActiveTable {
+    /// Decodes the joined payload and checks that it is the one asked for and fits the model.
+    pub(crate) fn decode(
+        name: &str,
+        digest: &str,
+        payload: &[u8],
+        fingerprint: &Fingerprint,
+        now_ms: u64,
+    ) -> Result<Self, BadDocument> {
+        let refuse = |problem: String| BadDocument::Table {
+            name: name.to_owned(),
+            problem,
+        };
+        let got = table::digest(payload);
+        if got != digest {
+            return Err(refuse(format!("digest is {got}, the document says {digest}")));
+        }
+        let table = CentroidTable::decode(payload).map_err(|error| refuse(error.to_string()))?;
+        if !table.fingerprint.matches(fingerprint) {
+            return Err(refuse(format!(
+                "made for {} {}, the fleet serves {} {}",
+                table.fingerprint.model, table.fingerprint.geometry, fingerprint.model, fingerprint.geometry
+            )));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            digest: digest.to_owned(),
+            table,
+            since_ms: now_ms,
+        })
+    }
+}
+
+/// A checked document with everything made from it once.
+pub(crate) struct Active {
+    pub(crate) document: RoutingDocument,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) table: Option<Arc<ActiveTable>>,
+    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) handoff: Option<Arc<dyn HandOff>>,
+    pub(crate) activations: Arc<dyn Activations>,
+}
+
+impl fmt::Debug for Active {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Active")
+            .field("generation", &self.document.generation)
+            .field("table", &self.table.as_ref().map(|t| &t.digest))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Active {
+    /// `previous` lends its policy where nothing about it changed, so that its state (whose turn it is) outlives a new generation.
+    pub(crate) fn new(
+        document: RoutingDocument,
+        table: Option<Arc<ActiveTable>>,
+        previous: Option<&Self>,
+    ) -> Result<Self, BadDocument> {
+        let fingerprint = fingerprint(&document)?;
+        let policy = match previous {
+            Some(p) if p.document.policy == document.policy && document.policy != PolicyKind::LocalityBand => {
+                Arc::clone(&p.policy)
+            }
+            _ => policy(&document, table.as_deref())?,
+        };
+        let handoff: Option<Arc<dyn HandOff>> = match document.connector {
+            Connector::Nixl if document.disaggregated => Some(Arc::new(Nixl)),
+            Connector::Nixl | Connector::None => None,
+        };
+        Ok(Self {
+            document,
+            fingerprint,
+            table,
+            policy,
+            handoff,
+            activations: Arc::new(NpyActivations),
+        })
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// Parses and checks a document's JSON.
+pub(crate) fn parse_document(json: &[u8]) -> Result<RoutingDocument, BadDocument> {
+    let refuse = |problem: String| BadDocument::Document(problem);
+    if json.len() > MAX_DOCUMENT_BYTES {
+        return Err(refuse(format!("{} bytes, at most {MAX_DOCUMENT_BYTES}", json.len())));
+    }
+    // The version first: what else a newer document holds is not for this build to judge.
+    let version: Version = serde_json::from_slice(json).map_err(|e| refuse(e.to_string()))?;
+    if version.version != DOCUMENT_VERSION {
+        return Err(refuse(format!(
+            "version {} is unknown, this build reads {DOCUMENT_VERSION}; update the router image",
+            version.version
+        )));
+    }
+    let document: RoutingDocument = serde_json::from_slice(json).map_err(|e| refuse(e.to_string()))?;
+    check(&document)?;
+    Ok(document)
+}
+
+/// Checks what types do not.
+pub(crate) fn check(document: &RoutingDocument) -> Result<(), BadDocument> {
+    fingerprint(document)?;
+    policy(document, None)?;
+    let no_workers: [&str; 0] = [];
+    PrefixRing::new(&no_workers, f64::from(document.prefill.load_factor), Overflow::WalkRing)
+        .map_err(|e| BadDocument::Document(e.to_string()))?;
+    if document.statistics.window_ms < MIN_WINDOW_MS {
+        return Err(BadDocument::Document("statistics.windowMs must be at least 4".into()));
+    }
+    Ok(())
+}
+
+fn fingerprint(document: &RoutingDocument) -> Result<Fingerprint, BadDocument> {
+    let model = &document.model;
+    let size = |v: u32| usize::try_from(v).unwrap_or(usize::MAX);
+    let geometry = Geometry::new(size(model.layers), size(model.experts), size(model.top_k))
+        .map_err(|e| BadDocument::Document(e.to_string()))?;
+    Ok(Fingerprint::new(model.name.clone(), geometry))
+}
+
+fn policy(document: &RoutingDocument, table: Option<&ActiveTable>) -> Result<Arc<dyn Policy>, BadDocument> {
+    Ok(match document.policy {
+        PolicyKind::LeastLoaded => Arc::new(LeastLoaded),
+        PolicyKind::RoundRobin => Arc::new(RoundRobin::default()),
+        PolicyKind::PowerOfTwoChoices => Arc::new(PowerOfTwoChoices),
+        PolicyKind::LocalityBand => {
+            let band = &document.locality_band;
+            // Without a table there is no similarity, and any tau gives the least-loaded worker.
+            let tau = band.tau.unwrap_or_else(|| table.map_or(0.0, |t| t.table.tau));
+            let min = usize::try_from(band.min_candidates).unwrap_or(usize::MAX);
+            let policy = LocalityBand::new(tau, min, Some(band.max_load_ratio));
+            Arc::new(policy.map_err(|e| BadDocument::Document(e.to_string()))?)
+        }
+    })
+}
