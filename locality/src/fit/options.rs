@@ -62,7 +62,7 @@ impl Default for FitOptions {
             balance: Balance::Upper,
             restarts: 4,
             held_out: 0.25,
-            tau: Tau::Quantile(0.35),
+            tau: Tau::Quantile(0.25),
             pairs: 30_000,
             resamples: 200,
             batch: 16,

@@ -11,7 +11,12 @@ pub struct LocalityBand {
     pub tau: f32,
     /// The band is filled up with the next most similar workers to this size, when tau is above 0.
     pub min_candidates: usize,
-    /// A worker is allowed while load + 1 <= ceil(ratio x (mean load + 1)); at least 1. `None`: no guard.
+    /// Load guard, at least 1; `None`: no guard. A worker is allowed while load + 1 <= ceil((total + 1) / workers) + earned, with
+    /// earned = floor((ratio - 1) x (mean - 1)).
+    ///
+    /// A share of the mean, so that busy workers have room to gather what belongs together; nothing below a mean of 1 + 1 / (ratio - 1),
+    /// where a second request nearly doubles a worker's distinct experts and an idle worker is always better: there the rule is
+    /// least-loaded, with similarity deciding between equals.
     pub max_load_ratio: Option<f32>,
     /// Equal loads inside the band.
     pub ties: Ties,
@@ -42,14 +47,17 @@ impl LocalityBand {
         })
     }
 
-    /// Highest load a worker may have before the request, so that every worker at or below the mean is always allowed.
+    /// Highest load a worker may have before the request. The least loaded are always allowed, whatever fractions reports leave.
     fn load_limit(&self, loads: &[f32]) -> f32 {
         let Some(ratio) = self.max_load_ratio else {
             return f32::INFINITY;
         };
-        let mean = loads.iter().map(|l| f64::from(*l)).sum::<f64>() / loads.len().max(1) as f64;
-        // The mean is rounded where it is computed; a hair is added so that equal loads never exclude each other.
-        ((f64::from(ratio) * (mean + 1.0)).ceil() - 1.0 + 1e-6) as f32
+        let sum = loads.iter().map(|l| f64::from(*l)).sum::<f64>();
+        let workers = loads.len().max(1) as f64;
+        let even = ((sum + 1.0) / workers).ceil() - 1.0;
+        let earned = (f64::from(ratio - 1.0) * (sum / workers - 1.0)).floor().max(0.0);
+        let limit = even + earned;
+        loads.iter().copied().fold(f32::INFINITY, f32::min).max(limit as f32)
     }
 
     /// Similarity a worker needs to be in the band of workers that `allowed` accepts, and the best similarity among those.

@@ -65,9 +65,9 @@ fn routes_match_eldr() {
 #[test]
 fn guard_empties_a_hot_band_and_widens_by_similarity() {
     let policy = LocalityBand::new(0.05, 1, Some(1.5)).unwrap();
-    // Mean 5, limit ceil(1.5 x 6) - 1 = 8.
+    // Mean 5: ceil(21 / 4) - 1 + floor(0.5 x 4) = 7.
     let similarity = [0.9, 0.6, 0.58, 0.1];
-    let inside = choose(&policy, &similarity, &[8.0, 4.0, 4.0, 4.0]);
+    let inside = choose(&policy, &similarity, &[7.0, 4.0, 4.0, 5.0]);
     assert_eq!(
         (inside.worker, inside.spilled, inside.reason, inside.band),
         (0, false, Reason::Band, 1)
@@ -81,6 +81,15 @@ fn guard_empties_a_hot_band_and_widens_by_similarity() {
         (outside.best_similarity, outside.chosen_similarity, outside.band),
         (Some(0.9), Some(0.58), 2)
     );
+}
+
+#[test]
+fn at_low_load_an_idle_worker_beats_a_similar_one() {
+    let policy = LocalityBand::new(0.0, 1, Some(1.5)).unwrap();
+    let decision = choose(&policy, &[0.9, 0.2, 0.3], &[1.0, 0.0, 0.0]);
+    assert_eq!((decision.worker, decision.spilled), (2, true));
+    // With everyone busy alike, similarity decides again.
+    assert_eq!(choose(&policy, &[0.9, 0.2, 0.3], &[1.0, 1.0, 1.0]).worker, 0);
 }
 
 #[test]
