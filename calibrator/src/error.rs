@@ -36,12 +36,18 @@ pub enum Error {
 impl Error {
     /// An error of the input.
     pub fn input(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::Input { reason, message: message.into() }
+        Self::Input {
+            reason,
+            message: message.into(),
+        }
     }
 
     /// An error outside.
     pub fn infrastructure(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::Infrastructure { reason, message: message.into() }
+        Self::Infrastructure {
+            reason,
+            message: message.into(),
+        }
     }
 
     /// One word of a closed set.

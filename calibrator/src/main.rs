@@ -18,7 +18,11 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(help) => {
             let _ = help.print();
-            return if help.use_stderr() { EXIT_BAD_CONFIGURATION.into() } else { ExitCode::SUCCESS };
+            return if help.use_stderr() {
+                EXIT_BAD_CONFIGURATION.into()
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     match prepare(&cli).await {
@@ -43,8 +47,7 @@ async fn prepare(cli: &Cli) -> Result<Shutdown> {
     coterie_service::start("coterie-calibrator", &cli.service)?;
     let shutdown = Shutdown::on_signals()?;
     if matches!(cli.command, Command::Run(_)) {
-        let server =
-            health_server::bind(cli.service.metrics_address, Metrics::default(), Readiness::default()).await?;
+        let server = health_server::bind(cli.service.metrics_address, Metrics::default(), Readiness::default()).await?;
         tokio::spawn(server.run(shutdown.token()));
     }
     Ok(shutdown)

@@ -26,17 +26,27 @@ pub fn succeeded(table: String, report: RunReport) -> Outcome {
 /// The outcome of a run that failed.
 pub fn failed(error: &Error) -> Outcome {
     let mut message = error.to_string();
-    let end = (0..=MAX_MESSAGE_BYTES.min(message.len())).rev().find(|&at| message.is_char_boundary(at));
+    let end = (0..=MAX_MESSAGE_BYTES.min(message.len()))
+        .rev()
+        .find(|&at| message.is_char_boundary(at));
     message.truncate(end.unwrap_or(0));
-    Outcome { class: error.class(), reason: error.reason().to_owned(), message, table: None, report: None }
+    Outcome {
+        class: error.class(),
+        reason: error.reason().to_owned(),
+        message,
+        table: None,
+        report: None,
+    }
 }
 
 /// Writes the outcome; a failure to write is logged, for the exit code still tells the class.
 pub fn write(path: &Path, outcome: &Outcome) {
-    let written = serde_json::to_vec(outcome).map_err(std::io::Error::other).and_then(|json| {
-        debug_assert!(json.len() <= MAX_OUTCOME_BYTES, "outcome of {} bytes", json.len());
-        std::fs::write(path, json)
-    });
+    let written = serde_json::to_vec(outcome)
+        .map_err(std::io::Error::other)
+        .and_then(|json| {
+            debug_assert!(json.len() <= MAX_OUTCOME_BYTES, "outcome of {} bytes", json.len());
+            std::fs::write(path, json)
+        });
     if let Err(error) = written {
         tracing::warn!(path = %path.display(), %error, "could not write the outcome");
     }

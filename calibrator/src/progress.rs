@@ -15,13 +15,21 @@ pub struct Progress {
 impl Progress {
     /// Begins to count `what` up to `total`.
     pub fn new(what: &'static str, total: u64) -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        let bar = if std::io::stderr().is_terminal() {
+            ProgressBar::new(total)
+        } else {
+            ProgressBar::hidden()
+        };
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
             bar.set_style(style);
         }
         bar.set_length(total);
         bar.set_message(what);
-        Self { bar, what, step: (total / 10).max(1) }
+        Self {
+            bar,
+            what,
+            step: (total / 10).max(1),
+        }
     }
 
     /// Counts one.

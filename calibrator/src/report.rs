@@ -31,7 +31,12 @@ pub fn baselines(table: &CentroidTable) -> Baselines {
         fit_error: format!("{:.6}", base.fit_se),
         skew: format!("{:.4}", base.skew),
         samples: clamp(base.requests),
-        cluster_shares: base.cluster_shares.iter().take(MAX_SHARES).map(|share| format!("{share:.5}")).collect(),
+        cluster_shares: base
+            .cluster_shares
+            .iter()
+            .take(MAX_SHARES)
+            .map(|share| format!("{share:.5}"))
+            .collect(),
     }
 }
 

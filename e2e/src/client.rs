@@ -36,7 +36,10 @@ impl OpenAi {
             .connect_timeout(Duration::from_secs(5))
             .timeout(Duration::from_secs(60))
             .build()?;
-        Ok(Self { base: format!("http://{address}"), http })
+        Ok(Self {
+            base: format!("http://{address}"),
+            http,
+        })
     }
 
     /// Posts a body; the answer's JSON.
@@ -56,7 +59,14 @@ impl OpenAi {
     /// # Errors
     /// When the answer is not 200.
     pub async fn get(&self, path: &str) -> Result<String> {
-        Ok(self.http.get(format!("{}{path}", self.base)).send().await?.error_for_status()?.text().await?)
+        Ok(self
+            .http
+            .get(format!("{}{path}", self.base))
+            .send()
+            .await?
+            .error_for_status()?
+            .text()
+            .await?)
     }
 
     /// A completion's text.
@@ -76,7 +86,12 @@ impl OpenAi {
     pub async fn stream(&self, path: &str, body: &Value) -> Result<String> {
         let mut body = body.clone();
         body["stream"] = true.into();
-        let response = self.http.post(format!("{}{path}", self.base)).json(&body).send().await?;
+        let response = self
+            .http
+            .post(format!("{}{path}", self.base))
+            .json(&body)
+            .send()
+            .await?;
         let status = response.status();
         let events = response.text().await?;
         ensure!(status.is_success(), "{status}: {events}");
@@ -88,7 +103,12 @@ impl OpenAi {
             let event: Value = serde_json::from_str(data).with_context(|| format!("not JSON: {data}"))?;
             ensure!(event.get("error").is_none(), "error event: {event}");
             let choice = &event["choices"][0];
-            text.push_str(choice["text"].as_str().or(choice["delta"]["content"].as_str()).unwrap_or_default());
+            text.push_str(
+                choice["text"]
+                    .as_str()
+                    .or(choice["delta"]["content"].as_str())
+                    .unwrap_or_default(),
+            );
         }
         bail!("the stream ended without [DONE]: {events}")
     }
@@ -138,7 +158,10 @@ impl Traffic {
             traffic.tasks.spawn(async move {
                 while !stop.is_cancelled() {
                     let prompt = &prompts[next.fetch_add(1, Ordering::Relaxed) % prompts.len()];
-                    match client.stream("/v1/completions", &completion(&prompt.text, tokens)).await {
+                    match client
+                        .stream("/v1/completions", &completion(&prompt.text, tokens))
+                        .await
+                    {
                         Ok(_) => {
                             answered.fetch_add(1, Ordering::Relaxed);
                         }
@@ -180,7 +203,13 @@ impl Tally {
     /// With the first failures.
     pub fn expect_all_answered(&self) -> Result<()> {
         ensure!(self.answered > 0, "no request was answered");
-        ensure!(self.failed == 0, "{} of {} requests failed: {:#?}", self.failed, self.failed + self.answered, self.failures);
+        ensure!(
+            self.failed == 0,
+            "{} of {} requests failed: {:#?}",
+            self.failed,
+            self.failed + self.answered,
+            self.failures
+        );
         Ok(())
     }
 }

@@ -52,12 +52,26 @@ impl Fleet {
     ) -> Result<Self> {
         let fleet = Self::namespace(suite, namespace).await?;
         let map = ConfigMap {
-            metadata: ObjectMeta { name: Some(PROMPTS.to_owned()), ..ObjectMeta::default() },
-            data: Some(BTreeMap::from([("prompts.jsonl".to_owned(), json_lines(prompts, MODEL, 32))])),
+            metadata: ObjectMeta {
+                name: Some(PROMPTS.to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some(BTreeMap::from([(
+                "prompts.jsonl".to_owned(),
+                json_lines(prompts, MODEL, 32),
+            )])),
             ..ConfigMap::default()
         };
-        fleet.api::<ConfigMap>().create(&PostParams::default(), &map).await.context("create the prompts")?;
-        fleet.api().create(&PostParams::default(), &MoEDeployment::new(NAME, spec)).await.context("create the fleet")?;
+        fleet
+            .api::<ConfigMap>()
+            .create(&PostParams::default(), &map)
+            .await
+            .context("create the prompts")?;
+        fleet
+            .api()
+            .create(&PostParams::default(), &MoEDeployment::new(NAME, spec))
+            .await
+            .context("create the fleet")?;
         Ok(fleet)
     }
 
@@ -67,13 +81,22 @@ impl Fleet {
     /// When the API server refuses.
     pub async fn namespace(suite: &Suite, name: &str) -> Result<Self> {
         let client = suite.client().await?;
-        let fleet = Self { client: client.clone(), namespace: name.to_owned() };
+        let fleet = Self {
+            client: client.clone(),
+            namespace: name.to_owned(),
+        };
         fleet.delete_namespace().await?;
         let namespace = Namespace {
-            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
             ..Namespace::default()
         };
-        Api::<Namespace>::all(client).create(&PostParams::default(), &namespace).await.context("create the namespace")?;
+        Api::<Namespace>::all(client)
+            .create(&PostParams::default(), &namespace)
+            .await
+            .context("create the namespace")?;
         Ok(fleet)
     }
 
@@ -111,7 +134,11 @@ impl Fleet {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let selector = format!("{}={NAME}", names::LABEL_DEPLOYMENT);
-        Ok(self.api::<K>().list(&ListParams::default().labels(&selector)).await?.items)
+        Ok(self
+            .api::<K>()
+            .list(&ListParams::default().labels(&selector))
+            .await?
+            .items)
     }
 
     /// The MoEDeployment.
@@ -151,7 +178,11 @@ impl Fleet {
             let holds = condition.is_some_and(|condition| {
                 condition.status == wanted && condition.observed_generation == fleet.metadata.generation
             });
-            Ok(if holds { Look::Done(()) } else { Look::NotYet(serde_json::to_string(&status)?) })
+            Ok(if holds {
+                Look::Done(())
+            } else {
+                Look::NotYet(serde_json::to_string(&status)?)
+            })
         })
         .await
     }
@@ -175,7 +206,12 @@ impl Fleet {
         let service: Service = self.api().get(&names::router(NAME)).await?;
         let spec = service.spec.context("the router Service has no spec")?;
         let address = spec.cluster_ip.context("the router Service has no address")?;
-        let port = spec.ports.unwrap_or_default().first().context("the router Service has no port")?.port;
+        let port = spec
+            .ports
+            .unwrap_or_default()
+            .first()
+            .context("the router Service has no port")?
+            .port;
         OpenAi::new(&format!("{address}:{port}"))
     }
 
@@ -185,7 +221,11 @@ impl Fleet {
     /// When the API server does not answer.
     pub async fn pods(&self, role: &str) -> Result<Vec<Pod>> {
         let selector = format!("{}={NAME},{}={role}", names::LABEL_DEPLOYMENT, names::LABEL_ROLE);
-        let mut pods = self.api::<Pod>().list(&ListParams::default().labels(&selector)).await?.items;
+        let mut pods = self
+            .api::<Pod>()
+            .list(&ListParams::default().labels(&selector))
+            .await?
+            .items;
         pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
         pods.sort_by_key(ResourceExt::name_any);
         Ok(pods)
@@ -199,7 +239,11 @@ impl Fleet {
         let pods = self.pods(role).await?;
         pods.iter()
             .map(|pod| {
-                let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).context("pod has no address")?;
+                let ip = pod
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.pod_ip.as_deref())
+                    .context("pod has no address")?;
                 Ok((pod.name_any(), OpenAi::new(&format!("{ip}:{port}"))?))
             })
             .collect()
@@ -212,7 +256,12 @@ impl Fleet {
     pub async fn worker_uids(&self) -> Result<BTreeMap<String, String>> {
         let mut uids = BTreeMap::new();
         for role in [names::ROLE_PREFILL, names::ROLE_DECODE] {
-            uids.extend(self.pods(role).await?.iter().map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())));
+            uids.extend(
+                self.pods(role)
+                    .await?
+                    .iter()
+                    .map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())),
+            );
         }
         Ok(uids)
     }

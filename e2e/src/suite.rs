@@ -31,7 +31,13 @@ impl Suite {
         let path = env::var("COTERIE_IMAGES").context("COTERIE_IMAGES is not set: run `cargo xtask test`")?;
         let images = serde_json::from_slice(&std::fs::read(&path).with_context(|| format!("read {path}"))?)
             .with_context(|| format!("{path} is not a map of image names"))?;
-        coterie_service::start("coterie-e2e", &coterie_service::ServiceArgs { log: "warn".into(), ..Default::default() })?;
+        coterie_service::start(
+            "coterie-e2e",
+            &coterie_service::ServiceArgs {
+                log: "warn".into(),
+                ..Default::default()
+            },
+        )?;
         let suite = Self { images };
         INSTALLED.get_or_try_init(|| suite.install()).await?;
         Ok(suite)
@@ -42,7 +48,10 @@ impl Suite {
     /// # Errors
     /// When the map has none.
     pub fn image(&self, name: &str) -> Result<&str> {
-        Ok(self.images.get(name).with_context(|| format!("COTERIE_IMAGES has no {name}"))?)
+        Ok(self
+            .images
+            .get(name)
+            .with_context(|| format!("COTERIE_IMAGES has no {name}"))?)
     }
 
     /// A client of the API server. Each test's runtime needs its own.
@@ -50,7 +59,9 @@ impl Suite {
     /// # Errors
     /// When KUBECONFIG leads nowhere.
     pub async fn client(&self) -> Result<Client> {
-        Client::try_default().await.context("connect to the API server of KUBECONFIG")
+        Client::try_default()
+            .await
+            .context("connect to the API server of KUBECONFIG")
     }
 
     /// Installs or upgrades the chart and waits for the operator.
@@ -60,12 +71,23 @@ impl Suite {
     pub async fn install(&self) -> Result<()> {
         let chart = repository().join("charts/coterie");
         let chart = chart.to_string_lossy().into_owned();
-        let mut args = vec!["upgrade", "--install", RELEASE, &chart, "--namespace", OPERATOR_NAMESPACE];
+        let mut args = vec![
+            "upgrade",
+            "--install",
+            RELEASE,
+            &chart,
+            "--namespace",
+            OPERATOR_NAMESPACE,
+        ];
         args.extend(["--create-namespace", "--wait", "--timeout", "120s"]);
-        let sets: Vec<String> = [("operator", "operator"), ("router", "router"), ("calibrator", "calibrator")]
-            .into_iter()
-            .map(|(value, image)| Ok(format!("images.{value}={}", self.image(image)?)))
-            .collect::<Result<_>>()?;
+        let sets: Vec<String> = [
+            ("operator", "operator"),
+            ("router", "router"),
+            ("calibrator", "calibrator"),
+        ]
+        .into_iter()
+        .map(|(value, image)| Ok(format!("images.{value}={}", self.image(image)?)))
+        .collect::<Result<_>>()?;
         for set in &sets {
             args.extend(["--set", set]);
         }
@@ -110,7 +132,17 @@ async fn run(program: &PathBuf, args: &[&str]) -> Result<String> {
         .output()
         .await
         .with_context(|| format!("run {}", program.display()))?;
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "{} {}: {}\n{text}", program.display(), args.join(" "), output.status);
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    ensure!(
+        output.status.success(),
+        "{} {}: {}\n{text}",
+        program.display(),
+        args.join(" "),
+        output.status
+    );
     Ok(text)
 }

@@ -51,7 +51,10 @@ impl Answer {
         if answer.choices.len() == 1 {
             Ok(answer)
         } else {
-            Err(AnswerError::Malformed(format!("{} choices instead of one", answer.choices.len())))
+            Err(AnswerError::Malformed(format!(
+                "{} choices instead of one",
+                answer.choices.len()
+            )))
         }
     }
 
@@ -60,11 +63,18 @@ impl Answer {
     /// # Errors
     /// When the engine did not return them.
     pub fn tokens(&self) -> Result<(&[u32], &[u32]), AnswerError> {
-        let [choice] = self.choices.as_slice() else { return Err(AnswerError::NoTokens("choice")) };
+        let [choice] = self.choices.as_slice() else {
+            return Err(AnswerError::NoTokens("choice"));
+        };
         // Completions carry the prompt's ids in the choice, chat completions beside the choices.
         let prompt = choice.prompt_token_ids.as_deref().or(self.prompt_token_ids.as_deref());
-        let prompt = prompt.filter(|ids| !ids.is_empty()).ok_or(AnswerError::NoTokens("prompt_token_ids"))?;
-        Ok((prompt, choice.token_ids.as_deref().ok_or(AnswerError::NoTokens("token_ids"))?))
+        let prompt = prompt
+            .filter(|ids| !ids.is_empty())
+            .ok_or(AnswerError::NoTokens("prompt_token_ids"))?;
+        Ok((
+            prompt,
+            choice.token_ids.as_deref().ok_or(AnswerError::NoTokens("token_ids"))?,
+        ))
     }
 
     /// Activation counts of each of the given token ranges.
@@ -78,11 +88,16 @@ impl Answer {
     ) -> Result<[ActivationCounts; N], AnswerError> {
         let encoded = self.choices.first().and_then(|choice| choice.routed_experts.as_deref());
         let encoded = encoded.ok_or(AnswerError::NoExperts)?;
-        let npy = STANDARD.decode(encoded).map_err(|error| AnswerError::Experts(error.to_string()))?;
+        let npy = STANDARD
+            .decode(encoded)
+            .map_err(|error| AnswerError::Experts(error.to_string()))?;
         let mut counts = Vec::with_capacity(N);
         for range in ranges {
-            counts.push(counts_from_npy(&npy, geometry, range).map_err(|error| AnswerError::Experts(error.to_string()))?);
+            counts
+                .push(counts_from_npy(&npy, geometry, range).map_err(|error| AnswerError::Experts(error.to_string()))?);
         }
-        counts.try_into().map_err(|_| AnswerError::Experts("range lost".to_owned()))
+        counts
+            .try_into()
+            .map_err(|_| AnswerError::Experts("range lost".to_owned()))
     }
 }

@@ -36,5 +36,8 @@ pub fn read(path: &Path) -> Result<Vec<Sample>, Error> {
     let refused = |what: String| Error::input("SamplesUnreadable", format!("read {}: {what}", path.display()));
     let file = File::open(path).map_err(|error| refused(error.to_string()))?;
     let reader = SampleReader::new(BufReader::new(file)).map_err(|error| refused(error.to_string()))?;
-    reader.take(MAX_SAMPLES).collect::<Result<_, _>>().map_err(|error| refused(error.to_string()))
+    reader
+        .take(MAX_SAMPLES)
+        .collect::<Result<_, _>>()
+        .map_err(|error| refused(error.to_string()))
 }

@@ -8,10 +8,7 @@ use std::{
 };
 
 use coterie_crds::admin::SAMPLES_PATH;
-use coterie_locality::{
-    Fingerprint, Sample,
-    sample::SampleReader,
-};
+use coterie_locality::{Fingerprint, Sample, sample::SampleReader};
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -90,20 +87,36 @@ async fn reservoir(
     let mut response = client.get(url).bearer_auth(token).send().await.map_err(failed)?;
     match response.status().as_u16() {
         200 => {}
-        401 | 403 => return Err(Error::input("KeyRefused", format!("router {router} refused the admin key"))),
-        status => return Err(Error::infrastructure("RouterFailed", format!("router {router} answered {status}"))),
+        401 | 403 => {
+            return Err(Error::input(
+                "KeyRefused",
+                format!("router {router} refused the admin key"),
+            ));
+        }
+        status => {
+            return Err(Error::infrastructure(
+                "RouterFailed",
+                format!("router {router} answered {status}"),
+            ));
+        }
     }
     let mut container = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if container.len() + chunk.len() > MAX_RESERVOIR_BYTES {
-            return Err(Error::infrastructure("RouterFailed", format!("router {router} sent more than 1 GiB")));
+            return Err(Error::infrastructure(
+                "RouterFailed",
+                format!("router {router} sent more than 1 GiB"),
+            ));
         }
         container.extend_from_slice(&chunk);
     }
     let unreadable = |error: coterie_locality::sample::SampleError| {
         Error::infrastructure("RouterFailed", format!("samples of router {router}: {error}"))
     };
-    SampleReader::new(Cursor::new(container)).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)
+    SampleReader::new(Cursor::new(container))
+        .map_err(unreadable)?
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)
 }
 
 fn read_token(path: &Path) -> Result<String, Error> {

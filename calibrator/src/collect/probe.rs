@@ -76,7 +76,11 @@ impl Probe {
             .timeout(ANSWER_TIMEOUT)
             .build()
             .map_err(|error| Error::infrastructure("NoClient", error.to_string()))?;
-        Ok(Self { engines: Arc::new(engines), next: Arc::default(), client })
+        Ok(Self {
+            engines: Arc::new(engines),
+            next: Arc::default(),
+            client,
+        })
     }
 
     /// A sample of each prompt, in the order of the prompts. Prompts that engines refuse are passed over.
@@ -95,7 +99,10 @@ impl Probe {
             match sample {
                 Ok(sample) => samples.push(sample),
                 Err(PromptError::Unreachable(why)) => {
-                    return Err(Error::infrastructure("EnginesUnreachable", format!("no engine answered: {why}")));
+                    return Err(Error::infrastructure(
+                        "EnginesUnreachable",
+                        format!("no engine answered: {why}"),
+                    ));
                 }
                 // One engine without capture means all have none: do not burn through the other prompts.
                 Err(PromptError::Answer(why @ (AnswerError::NoExperts | AnswerError::Experts(_)))) => {
@@ -108,13 +115,18 @@ impl Probe {
             }
         }
         match (samples.is_empty(), refused) {
-            (true, Some(why)) => Err(Error::input("PromptsRefused", format!("every prompt failed; the last: {why}"))),
+            (true, Some(why)) => Err(Error::input(
+                "PromptsRefused",
+                format!("every prompt failed; the last: {why}"),
+            )),
             _ => Ok(samples),
         }
     }
 
     async fn sample(&self, fingerprint: &Fingerprint, prompt: &Prompt) -> Result<Sample, PromptError> {
-        let generated = self.post(prompt.api.path(), &Value::Object(prompt.body.clone())).await?;
+        let generated = self
+            .post(prompt.api.path(), &Value::Object(prompt.body.clone()))
+            .await?;
         let answer = Answer::parse(&generated)?;
         let (prompt_ids, generated_ids) = answer.tokens()?;
         let (prompt_tokens, generated_tokens) = (prompt_ids.len(), generated_ids.len());
@@ -178,5 +190,7 @@ impl Probe {
 }
 
 fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

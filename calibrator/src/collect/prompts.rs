@@ -46,14 +46,18 @@ pub struct Prompt {
 /// # Errors
 /// When the file cannot be read, a line is not a request body, or no prompt is left.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<Prompt>, Error> {
-    let unreadable = |error: std::io::Error| {
-        Error::input("PromptsUnreadable", format!("read prompts {}: {error}", path.display()))
-    };
+    let unreadable =
+        |error: std::io::Error| Error::input("PromptsUnreadable", format!("read prompts {}: {error}", path.display()));
     let mut text = String::new();
     let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
     if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(Error::input("PromptsUnreadable", format!("{} is larger than 256 MiB", path.display())));
+        return Err(Error::input(
+            "PromptsUnreadable",
+            format!("{} is larger than 256 MiB", path.display()),
+        ));
     }
     parse(&text, limit)
 }
@@ -63,14 +67,22 @@ pub fn read(path: &Path, limit: usize) -> Result<Vec<Prompt>, Error> {
 /// # Errors
 /// As [`read`].
 pub fn parse(text: &str, limit: usize) -> Result<Vec<Prompt>, Error> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).take(limit);
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .take(limit);
     let prompts = lines
         .map(|(number, line)| {
-            prompt(line).map_err(|why| Error::input("PromptsUnreadable", format!("prompts, line {}: {why}", number + 1)))
+            prompt(line)
+                .map_err(|why| Error::input("PromptsUnreadable", format!("prompts, line {}: {why}", number + 1)))
         })
         .collect::<Result<Vec<_>, _>>()?;
     if prompts.is_empty() {
-        return Err(Error::input("NoPrompts", "the prompt file is empty: give one OpenAI request body a line"));
+        return Err(Error::input(
+            "NoPrompts",
+            "the prompt file is empty: give one OpenAI request body a line",
+        ));
     }
     Ok(prompts)
 }
@@ -83,11 +95,23 @@ fn prompt(line: &str) -> Result<Prompt, String> {
         (false, true) => Api::Chat,
         _ => return Err("needs exactly one of `prompt` and `messages`".to_owned()),
     };
-    let asked = body.get("max_tokens").or_else(|| body.get("max_completion_tokens")).and_then(Value::as_u64);
-    for field in ["stream", "stream_options", "max_completion_tokens", "n", "kv_transfer_params"] {
+    let asked = body
+        .get("max_tokens")
+        .or_else(|| body.get("max_completion_tokens"))
+        .and_then(Value::as_u64);
+    for field in [
+        "stream",
+        "stream_options",
+        "max_completion_tokens",
+        "n",
+        "kv_transfer_params",
+    ] {
         body.remove(field);
     }
-    body.insert("max_tokens".to_owned(), asked.unwrap_or(DEFAULT_TOKENS).clamp(1, MAX_TOKENS).into());
+    body.insert(
+        "max_tokens".to_owned(),
+        asked.unwrap_or(DEFAULT_TOKENS).clamp(1, MAX_TOKENS).into(),
+    );
     body.insert("return_token_ids".to_owned(), true.into());
     Ok(Prompt { api, body })
 }
@@ -98,7 +122,8 @@ mod tests {
 
     #[test]
     fn takes_completions_and_chat_and_takes_out_what_a_probe_cannot_answer() {
-        let text = "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":9999}\n\n{\"messages\":[],\"max_completion_tokens\":7}\n";
+        let text =
+            "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":9999}\n\n{\"messages\":[],\"max_completion_tokens\":7}\n";
         let prompts = parse(text, 10).unwrap();
         assert_eq!(prompts[0].api, Api::Completions);
         assert_eq!(prompts[0].body["max_tokens"], 512);

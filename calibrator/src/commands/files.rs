@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use coterie_locality::{CentroidTable, Sample, table::{self, Precision}};
+use coterie_locality::{
+    CentroidTable, Sample,
+    table::{self, Precision},
+};
 use serde_json::{Value, json};
 
 use super::fit_table;
@@ -23,7 +26,10 @@ const MAX_TABLE_BYTES: u64 = 64 * 1024 * 1024;
 pub async fn collect(args: &CollectArgs) -> Result<String, Error> {
     let fingerprint = args.model.fingerprint()?;
     let prompts = prompts::read(&args.prompts, args.samples)?;
-    let samples = Probe::resolve(&args.probe).await?.collect(&fingerprint, &prompts).await?;
+    let samples = Probe::resolve(&args.probe)
+        .await?
+        .collect(&fingerprint, &prompts)
+        .await?;
     file::write(&args.out, &samples)?;
     Ok(format!("{} samples in {}", samples.len(), args.out.display()))
 }
@@ -35,12 +41,17 @@ pub async fn collect(args: &CollectArgs) -> Result<String, Error> {
 pub fn fit(args: &FitArgs) -> Result<String, Error> {
     let samples = file::read(&args.samples)?;
     let (table, fitting) = fit_table(samples, args.clusters, args.seed)?;
-    let payload =
-        table.encode(Precision::F16).map_err(|error| Error::infrastructure("EncodeFailed", error.to_string()))?;
+    let payload = table
+        .encode(Precision::F16)
+        .map_err(|error| Error::infrastructure("EncodeFailed", error.to_string()))?;
     fs::write(&args.out, &payload)
         .map_err(|error| Error::infrastructure("WriteFailed", format!("write {}: {error}", args.out.display())))?;
     let summary = table_summary(&table, &payload, fitting);
-    Ok(if args.json { summary.to_string() } else { lines(&summary) })
+    Ok(if args.json {
+        summary.to_string()
+    } else {
+        lines(&summary)
+    })
 }
 
 /// Describes a table file or a sample file.
@@ -58,7 +69,11 @@ pub fn inspect(args: &InspectArgs) -> Result<String, Error> {
             }
         },
     };
-    Ok(if args.json { summary.to_string() } else { lines(&summary) })
+    Ok(if args.json {
+        summary.to_string()
+    } else {
+        lines(&summary)
+    })
 }
 
 fn read_table(path: &Path) -> Result<(CentroidTable, Vec<u8>), String> {
@@ -106,9 +121,18 @@ fn sample_summary(samples: &[Sample]) -> Value {
 }
 
 fn lines(summary: &Value) -> String {
-    let fields = summary.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let fields = summary
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null());
     fields
-        .map(|(name, value)| format!("{name:<20} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .map(|(name, value)| {
+            format!(
+                "{name:<20} {}",
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+            )
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -31,11 +31,16 @@ pub async fn run(args: &RunArgs) -> Result<(String, RunReport), Error> {
         );
         return Err(Error::input("TooFewSamples", message));
     }
-    tracing::info!(samples = samples.len(), seconds = collected.as_secs_f64(), "samples collected");
+    tracing::info!(
+        samples = samples.len(),
+        seconds = collected.as_secs_f64(),
+        "samples collected"
+    );
     let (clusters, seed) = (args.clusters, args.seed);
     let fitted = tokio::task::spawn_blocking(move || fit_table(samples, clusters, seed));
-    let (table, fitting) =
-        fitted.await.map_err(|error| Error::infrastructure("FitCrashed", error.to_string()))??;
+    let (table, fitting) = fitted
+        .await
+        .map_err(|error| Error::infrastructure("FitCrashed", error.to_string()))??;
     publish_table(args, &table, collected, fitting).await
 }
 
@@ -52,9 +57,14 @@ async fn collect(args: &RunArgs) -> Result<Vec<Sample>, Error> {
         Source::Live => {
             let routers = Routers {
                 admin: args.router_admin.clone().ok_or_else(|| needs("--router-admin"))?,
-                token_file: args.admin_token_file.clone().ok_or_else(|| needs("--admin-token-file"))?,
+                token_file: args
+                    .admin_token_file
+                    .clone()
+                    .ok_or_else(|| needs("--admin-token-file"))?,
             };
-            routers.collect(&fingerprint, args.since_ms, args.samples, args.seed).await
+            routers
+                .collect(&fingerprint, args.since_ms, args.samples, args.seed)
+                .await
         }
     }
 }
@@ -70,7 +80,10 @@ async fn publish_table(
         .encode(Precision::F16)
         .map_err(|error| Error::infrastructure("EncodeFailed", error.to_string()))?;
     let client = Client::try_default().await.map_err(|error| {
-        Error::infrastructure("NoApiServer", format!("{error}; outside a cluster, use `collect` and `fit`"))
+        Error::infrastructure(
+            "NoApiServer",
+            format!("{error}; outside a cluster, use `collect` and `fit`"),
+        )
     })?;
     let owner = Owner {
         namespace: args.namespace.clone(),
@@ -78,7 +91,11 @@ async fn publish_table(
         uid: args.owner_uid.clone(),
         run: args.run.clone(),
     };
-    let published = Published { table, payload: &payload, report: report.clone() };
+    let published = Published {
+        table,
+        payload: &payload,
+        report: report.clone(),
+    };
     let name = publish::publish(client, &owner, &published).await?;
     tracing::info!(table = name, bytes = payload.len(), "table published");
     Ok((name, report))

@@ -35,12 +35,19 @@ async fn create_table(
     published: &Published<'_>,
 ) -> Result<TableResource, Error> {
     for attempt in 1..=NAMES {
-        let name = if attempt == 1 { owner.run.clone() } else { format!("{}-{attempt}", owner.run) };
+        let name = if attempt == 1 {
+            owner.run.clone()
+        } else {
+            format!("{}-{attempt}", owner.run)
+        };
         let wanted = table_object(&name, owner, published);
         match tables.create(&PostParams::default(), &wanted).await {
             Ok(created) => return Ok(created),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                let existing = tables.get(&name).await.map_err(|error| refused("table", &name, &error))?;
+                let existing = tables
+                    .get(&name)
+                    .await
+                    .map_err(|error| refused("table", &name, &error))?;
                 if existing.spec.digest == wanted.spec.digest && existing.spec.deployment == owner.deployment {
                     return Ok(existing);
                 }
@@ -48,7 +55,10 @@ async fn create_table(
             Err(error) => return Err(refused("table", &name, &error)),
         }
     }
-    let message = format!("tables {0} to {0}-{NAMES} exist with other content; delete them", owner.run);
+    let message = format!(
+        "tables {0} to {0}-{NAMES} exist with other content; delete them",
+        owner.run
+    );
     Err(Error::input("NameTaken", message))
 }
 

@@ -98,7 +98,10 @@ pub fn chunk_objects(created: &TableResource, owner: &Owner, payload: &[u8]) -> 
                 ..ObjectMeta::default()
             },
             immutable: Some(true),
-            binary_data: Some(BTreeMap::from([(names::CHUNK_KEY.to_owned(), ByteString(bytes.to_vec()))])),
+            binary_data: Some(BTreeMap::from([(
+                names::CHUNK_KEY.to_owned(),
+                ByteString(bytes.to_vec()),
+            )])),
             ..ConfigMap::default()
         })
         .collect()

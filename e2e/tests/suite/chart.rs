@@ -17,18 +17,43 @@ async fn upgrade_and_reinstall_move_no_worker() -> Result<()> {
     let before = fleet.worker_uids().await?;
 
     // An upgrade that restarts the operator.
-    helm(&["upgrade", RELEASE, "charts/coterie", "--namespace", OPERATOR_NAMESPACE, "--reuse-values", "--set", "operator.logLevel=debug", "--wait", "--timeout", "120s"]).await?;
+    helm(&[
+        "upgrade",
+        RELEASE,
+        "charts/coterie",
+        "--namespace",
+        OPERATOR_NAMESPACE,
+        "--reuse-values",
+        "--set",
+        "operator.logLevel=debug",
+        "--wait",
+        "--timeout",
+        "120s",
+    ])
+    .await?;
     fleet.settle().await?;
     ensure!(before == fleet.worker_uids().await?, "the upgrade moved workers");
 
     // Without the operator the fleet keeps serving, and its resources stay.
-    helm(&["uninstall", RELEASE, "--namespace", OPERATOR_NAMESPACE, "--wait", "--timeout", "120s"]).await?;
+    helm(&[
+        "uninstall",
+        RELEASE,
+        "--namespace",
+        OPERATOR_NAMESPACE,
+        "--wait",
+        "--timeout",
+        "120s",
+    ])
+    .await?;
     let body = coterie_e2e::client::completion(&prompts[0].text, 8);
     fleet.router().await?.complete(&body).await?;
     kubectl(&["-n", &fleet.namespace, "get", "moe", spec::NAME]).await?;
 
     suite.install().await?;
     fleet.settle().await?;
-    ensure!(before == fleet.worker_uids().await?, "the re-installation moved workers");
+    ensure!(
+        before == fleet.worker_uids().await?,
+        "the re-installation moved workers"
+    );
     fleet.delete_namespace().await
 }

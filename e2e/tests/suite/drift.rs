@@ -33,7 +33,11 @@ async fn steady_traffic_starts_no_run_and_changed_traffic_exactly_one() -> Resul
     let answered = steady.answered();
     until("steady traffic", SETTLE, || async {
         let more = steady.answered() - answered;
-        Ok(if more >= 1500 { Look::Done(()) } else { Look::NotYet(format!("{more} more")) })
+        Ok(if more >= 1500 {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{more} more"))
+        })
     })
     .await?;
     steady.stop().await.expect_all_answered()?;
@@ -46,7 +50,11 @@ async fn steady_traffic_starts_no_run_and_changed_traffic_exactly_one() -> Resul
     let second = until("the re-fit's table", SETTLE, || async {
         let status = fleet.status().await?;
         let table = status.table.clone().context("a table")?;
-        Ok(if table.digest == first.digest { Look::NotYet(serde_json::to_string(&status)?) } else { Look::Done(table) })
+        Ok(if table.digest == first.digest {
+            Look::NotYet(serde_json::to_string(&status)?)
+        } else {
+            Look::Done(table)
+        })
     })
     .await?;
     fleet.settle().await?;
@@ -54,7 +62,11 @@ async fn steady_traffic_starts_no_run_and_changed_traffic_exactly_one() -> Resul
     let answered = changed.answered();
     until("traffic by the new table", SETTLE, || async {
         let more = changed.answered() - answered;
-        Ok(if more >= 1000 { Look::Done(()) } else { Look::NotYet(format!("{more} more")) })
+        Ok(if more >= 1000 {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{more} more"))
+        })
     })
     .await?;
     changed.stop().await.expect_all_answered()?;
@@ -64,15 +76,25 @@ async fn steady_traffic_starts_no_run_and_changed_traffic_exactly_one() -> Resul
     ensure!(refits.len() == 1, "exactly one re-fit, not {}", refits.len());
     let status = refits[0].status.clone().unwrap_or_default();
     ensure!(status.phase == RunPhase::Succeeded, "{status:?}");
-    ensure!(status.table.as_deref() == Some(second.name.as_str()), "the re-fit's table is active");
-    ensure!(refits[0].spec.samples_since.is_some(), "a re-fit learns from the traffic since the onset");
+    ensure!(
+        status.table.as_deref() == Some(second.name.as_str()),
+        "the re-fit's table is active"
+    );
+    ensure!(
+        refits[0].spec.samples_since.is_some(),
+        "a re-fit learns from the traffic since the onset"
+    );
     fleet.delete_namespace().await
 }
 
 async fn verdict(fleet: &Fleet, wanted: &str) -> Result<()> {
     until(&format!("verdict {wanted}"), SETTLE, || async {
         let drift = fleet.status().await?.drift.unwrap_or_default();
-        Ok(if drift.verdict == wanted { Look::Done(()) } else { Look::NotYet(format!("{drift:?}")) })
+        Ok(if drift.verdict == wanted {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{drift:?}"))
+        })
     })
     .await
 }

@@ -26,16 +26,32 @@ async fn router_restarted_under_load_serves_the_same_table_at_once() -> Result<(
     let traffic = Traffic::start(&fleet.router().await?, prompts::recorded(&DOMAINS, 400)?, 4, 32);
     let deployment = format!("deployment/{}", names::router(spec::NAME));
     kubectl(&["-n", &fleet.namespace, "rollout", "restart", &deployment]).await?;
-    kubectl(&["-n", &fleet.namespace, "rollout", "status", &deployment, "--timeout=180s"]).await?;
+    kubectl(&[
+        "-n",
+        &fleet.namespace,
+        "rollout",
+        "status",
+        &deployment,
+        "--timeout=180s",
+    ])
+    .await?;
     let begun = traffic.answered();
     until("traffic through the new routers", SETTLE, || async {
         let answered = traffic.answered() - begun;
-        Ok(if answered >= 50 { Look::Done(()) } else { Look::NotYet(format!("{answered} answered")) })
+        Ok(if answered >= 50 {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{answered} answered"))
+        })
     })
     .await?;
     traffic.stop().await.expect_all_answered()?;
 
-    let short = digest.trim_start_matches("sha256:").get(..12).context("a digest")?.to_owned();
+    let short = digest
+        .trim_start_matches("sha256:")
+        .get(..12)
+        .context("a digest")?
+        .to_owned();
     for (name, router) in fleet.pod_clients(names::ROLE_ROUTER, names::METRICS_PORT).await? {
         let metrics = router.get("/metrics").await?;
         ensure!(metrics.contains(&short), "{name} does not serve {digest}:\n{metrics}");
@@ -57,7 +73,10 @@ async fn answers_without_experts_still_succeed_and_the_status_says_so() -> Resul
     fleet.condition(conditions::SIGNATURES_AVAILABLE, "False").await?;
     traffic.stop().await.expect_all_answered()?;
     let status = fleet.status().await?;
-    let condition = status.conditions.iter().find(|condition| condition.type_ == conditions::SIGNATURES_AVAILABLE);
+    let condition = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == conditions::SIGNATURES_AVAILABLE);
     let reason = &condition.context("the condition")?.reason;
     ensure!(reason == conditions::reason::EXPERTS_MISSING, "{reason}");
     fleet.delete_namespace().await
@@ -82,7 +101,10 @@ async fn node_killed_and_started_again_brings_the_fleet_back() -> Result<()> {
     })
     .await?;
     let status = fleet.settle().await?;
-    ensure!(status.table.context("a table")?.digest == table.digest, "the table survived");
+    ensure!(
+        status.table.context("a table")?.digest == table.digest,
+        "the table survived"
+    );
     ensure!(fleet.runs().await?.len() == 1, "coming back needs no calibration");
     fleet.delete_namespace().await
 }

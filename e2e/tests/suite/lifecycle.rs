@@ -36,7 +36,11 @@ async fn applied_fleet_becomes_ready_and_calibrated() -> Result<()> {
     let status = fleet.settle().await?;
 
     let table = status.table.expect("a calibrated fleet has a table");
-    ensure!(table.clusters == 2, "K is the number of decode workers, not {}", table.clusters);
+    ensure!(
+        table.clusters == 2,
+        "K is the number of decode workers, not {}",
+        table.clusters
+    );
     let rho: f64 = table.rho.as_deref().unwrap_or_default().parse()?;
     ensure!(rho > 0.3, "the recording's rho is about 0.6, the fit says {rho}");
     let decode = status.decode.expect("the decode pool is observed");
@@ -44,11 +48,25 @@ async fn applied_fleet_becomes_ready_and_calibrated() -> Result<()> {
     ensure!(fleet.runs().await?.len() == 1, "one run for the first table");
 
     let line = kubectl(&["-n", &fleet.namespace, "get", "moe", spec::NAME]).await?;
-    for column in ["MODEL", "PREFILL", "DECODE", "TABLE", "DRIFT", "READY", "1/1", "2/2", &table.name, "True"] {
+    for column in [
+        "MODEL",
+        "PREFILL",
+        "DECODE",
+        "TABLE",
+        "DRIFT",
+        "READY",
+        "1/1",
+        "2/2",
+        &table.name,
+        "True",
+    ] {
         ensure!(line.contains(column), "kubectl get moe lacks {column}:\n{line}");
     }
     let explained = kubectl(&["explain", "moe.spec.routing.localityBand.tau"]).await?;
-    ensure!(explained.contains("cosine"), "kubectl explain must teach the field:\n{explained}");
+    ensure!(
+        explained.contains("cosine"),
+        "kubectl explain must teach the field:\n{explained}"
+    );
     fleet.delete_namespace().await
 }
 
@@ -66,16 +84,41 @@ async fn child_edited_by_hand_is_repaired() -> Result<()> {
     let ports = Patch::Merge(json!({"spec": {"selector": {names::LABEL_ROLE: "nobody"}}}));
     fleet.api::<Service>().patch(&router, &patch, &ports).await?;
     let document = Patch::Merge(json!({"data": {names::ROUTING_DOCUMENT_KEY: "{}"}}));
-    fleet.api::<ConfigMap>().patch(&names::routing_document(spec::NAME), &patch, &document).await?;
+    fleet
+        .api::<ConfigMap>()
+        .patch(&names::routing_document(spec::NAME), &patch, &document)
+        .await?;
 
     until("the children to be repaired", SETTLE, || async {
-        let replicas = fleet.api::<Deployment>().get(&router).await?.spec.and_then(|spec| spec.replicas);
-        let selector = fleet.api::<Service>().get(&router).await?.spec.and_then(|spec| spec.selector).unwrap_or_default();
-        let document = fleet.api::<ConfigMap>().get(&names::routing_document(spec::NAME)).await?.data.unwrap_or_default();
+        let replicas = fleet
+            .api::<Deployment>()
+            .get(&router)
+            .await?
+            .spec
+            .and_then(|spec| spec.replicas);
+        let selector = fleet
+            .api::<Service>()
+            .get(&router)
+            .await?
+            .spec
+            .and_then(|spec| spec.selector)
+            .unwrap_or_default();
+        let document = fleet
+            .api::<ConfigMap>()
+            .get(&names::routing_document(spec::NAME))
+            .await?
+            .data
+            .unwrap_or_default();
         let role = selector.get(names::LABEL_ROLE).cloned();
-        let whole = document.get(names::ROUTING_DOCUMENT_KEY).is_some_and(|text| text.contains("generation"));
+        let whole = document
+            .get(names::ROUTING_DOCUMENT_KEY)
+            .is_some_and(|text| text.contains("generation"));
         let repaired = replicas == Some(1) && role.as_deref() == Some(names::ROLE_ROUTER) && whole;
-        Ok(if repaired { Look::Done(()) } else { Look::NotYet(format!("{replicas:?} {role:?} {whole}")) })
+        Ok(if repaired {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{replicas:?} {role:?} {whole}"))
+        })
     })
     .await?;
     fleet.delete_namespace().await
@@ -91,13 +134,24 @@ async fn child_deleted_while_the_operator_is_down_is_recreated() -> Result<()> {
     scale_operator(0).await?;
     let router = names::router(spec::NAME);
     fleet.api::<Service>().delete(&router, &DeleteParams::default()).await?;
-    fleet.api::<ConfigMap>().delete(&names::routing_document(spec::NAME), &DeleteParams::default()).await?;
+    fleet
+        .api::<ConfigMap>()
+        .delete(&names::routing_document(spec::NAME), &DeleteParams::default())
+        .await?;
     scale_operator(1).await?;
 
     until("the children to be recreated", SETTLE, || async {
         let service = fleet.api::<Service>().get_opt(&router).await?.is_some();
-        let document = fleet.api::<ConfigMap>().get_opt(&names::routing_document(spec::NAME)).await?.is_some();
-        Ok(if service && document { Look::Done(()) } else { Look::NotYet(format!("{service} {document}")) })
+        let document = fleet
+            .api::<ConfigMap>()
+            .get_opt(&names::routing_document(spec::NAME))
+            .await?
+            .is_some();
+        Ok(if service && document {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{service} {document}"))
+        })
     })
     .await?;
     fleet.settle().await?;
@@ -111,7 +165,10 @@ async fn deleted_fleet_leaves_nothing() -> Result<()> {
     let fleet = Fleet::create(&suite, "e2e-delete", spec, &prompts::recorded(&DOMAINS, 240)?).await?;
     fleet.settle().await?;
 
-    fleet.api::<MoEDeployment>().delete(spec::NAME, &DeleteParams::default()).await?;
+    fleet
+        .api::<MoEDeployment>()
+        .delete(spec::NAME, &DeleteParams::default())
+        .await?;
     until("every child to go", SETTLE, || async {
         let mut left = Vec::new();
         macro_rules! look {
@@ -133,30 +190,71 @@ async fn operator_restarted_while_pools_come_up_changes_no_pod() -> Result<()> {
     let fleet = Fleet::create(&suite, "e2e-restart", spec, &prompts::recorded(&DOMAINS, 240)?).await?;
     let before = until("the pools' pods to exist", SETTLE, || async {
         let uids = fleet.worker_uids().await?;
-        Ok(if uids.len() == 3 { Look::Done(uids) } else { Look::NotYet(format!("{uids:?}")) })
+        Ok(if uids.len() == 3 {
+            Look::Done(uids)
+        } else {
+            Look::NotYet(format!("{uids:?}"))
+        })
     })
     .await?;
-    let operators = ["-n", OPERATOR_NAMESPACE, "delete", "pod", "-l", "app.kubernetes.io/component=operator"];
+    let operators = [
+        "-n",
+        OPERATOR_NAMESPACE,
+        "delete",
+        "pod",
+        "-l",
+        "app.kubernetes.io/component=operator",
+    ];
     kubectl(&[&operators[..], &["--grace-period=0", "--force", "--wait=false"]].concat()).await?;
     fleet.settle().await?;
 
     let after = fleet.worker_uids().await?;
     ensure!(before == after, "the restart moved pods: {before:?} became {after:?}");
-    ensure!(fleet.runs().await?.len() == 1, "the restart must not start a second run");
+    ensure!(
+        fleet.runs().await?.len() == 1,
+        "the restart must not start a second run"
+    );
     fleet.delete_namespace().await
 }
 
 async fn scale_operator(replicas: u32) -> Result<()> {
     let deployment = format!("deployment/{RELEASE}-operator");
-    kubectl(&["-n", OPERATOR_NAMESPACE, "scale", &deployment, &format!("--replicas={replicas}")]).await?;
+    kubectl(&[
+        "-n",
+        OPERATOR_NAMESPACE,
+        "scale",
+        &deployment,
+        &format!("--replicas={replicas}"),
+    ])
+    .await?;
     if replicas > 0 {
-        let wait = ["-n", OPERATOR_NAMESPACE, "rollout", "status", &deployment, "--timeout=120s"];
+        let wait = [
+            "-n",
+            OPERATOR_NAMESPACE,
+            "rollout",
+            "status",
+            &deployment,
+            "--timeout=120s",
+        ];
         return kubectl(&wait).await.map(drop);
     }
     until("the operator to stop", Duration::from_secs(60), || async {
-        let pods = ["-n", OPERATOR_NAMESPACE, "get", "pods", "-l", "app.kubernetes.io/component=operator", "-o", "name"];
+        let pods = [
+            "-n",
+            OPERATOR_NAMESPACE,
+            "get",
+            "pods",
+            "-l",
+            "app.kubernetes.io/component=operator",
+            "-o",
+            "name",
+        ];
         let left = kubectl(&pods).await?;
-        Ok(if left.contains("pod/") { Look::NotYet(left) } else { Look::Done(()) })
+        Ok(if left.contains("pod/") {
+            Look::NotYet(left)
+        } else {
+            Look::Done(())
+        })
     })
     .await
 }

@@ -26,7 +26,11 @@ async fn decode_pool_scales_4_3_5_under_traffic_without_a_failed_request() -> Re
         let begun = traffic.answered();
         until("traffic at the new size", SETTLE, || async {
             let answered = traffic.answered() - begun;
-            Ok(if answered >= 100 { Look::Done(()) } else { Look::NotYet(format!("{answered} answered")) })
+            Ok(if answered >= 100 {
+                Look::Done(())
+            } else {
+                Look::NotYet(format!("{answered} answered"))
+            })
         })
         .await?;
     }
@@ -35,7 +39,10 @@ async fn decode_pool_scales_4_3_5_under_traffic_without_a_failed_request() -> Re
     for (name, engine) in fleet.pod_clients(names::ROLE_DECODE, names::ENGINE_PORT).await? {
         let metrics = engine.get("/metrics").await?;
         let served = metrics.lines().any(|line| {
-            line.starts_with("vllm:request_success_total{") && line.contains("\"length\"") && !line.ends_with(" 0.0") && !line.ends_with(" 0")
+            line.starts_with("vllm:request_success_total{")
+                && line.contains("\"length\"")
+                && !line.ends_with(" 0.0")
+                && !line.ends_with(" 0")
         });
         ensure!(served, "{name} got no request after the pool grew");
     }
@@ -43,13 +50,25 @@ async fn decode_pool_scales_4_3_5_under_traffic_without_a_failed_request() -> Re
 }
 
 async fn scale(fleet: &Fleet, size: usize) -> Result<()> {
-    kubectl(&["-n", &fleet.namespace, "scale", "moe", spec::NAME, &format!("--replicas={size}")]).await?;
+    kubectl(&[
+        "-n",
+        &fleet.namespace,
+        "scale",
+        "moe",
+        spec::NAME,
+        &format!("--replicas={size}"),
+    ])
+    .await?;
     until("the decode pool's size", SETTLE, || async {
         let status = fleet.status().await?.decode.unwrap_or_default();
         let pods = fleet.pods(names::ROLE_DECODE).await?.len();
         let wanted = i32::try_from(size)?;
         let settled = pods == size && status.ready == wanted && status.desired == wanted;
-        Ok(if settled { Look::Done(()) } else { Look::NotYet(format!("{pods} pods, {status:?}")) })
+        Ok(if settled {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{pods} pods, {status:?}"))
+        })
     })
     .await?;
     fleet.condition(conditions::READY, "True").await

@@ -59,7 +59,11 @@ async fn same(router: &OpenAi, alone: &OpenAi, path: &str, body: &Value) -> Resu
 
 fn text(answer: &Value) -> String {
     let choice = &answer["choices"][0];
-    choice["text"].as_str().or(choice["message"]["content"].as_str()).unwrap_or_default().to_owned()
+    choice["text"]
+        .as_str()
+        .or(choice["message"]["content"].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -72,15 +76,28 @@ async fn traffic_succeeds_with_locality_routing() -> Result<()> {
     let traffic = Traffic::start(&fleet.router().await?, prompts::recorded(&DOMAINS, 400)?, 8, 16);
     until("traffic", SETTLE, || async {
         let answered = traffic.answered();
-        Ok(if answered >= 300 { Look::Done(()) } else { Look::NotYet(format!("{answered} answered")) })
+        Ok(if answered >= 300 {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{answered} answered"))
+        })
     })
     .await?;
     traffic.stop().await.expect_all_answered()?;
     fleet.condition(conditions::SIGNATURES_AVAILABLE, "True").await?;
 
-    let metrics = fleet.pod_clients(names::ROLE_ROUTER, names::METRICS_PORT).await?[0].1.get("/metrics").await?;
-    ensure!(value(&metrics, "coterie_router_signature_requests_total{result=\"signed\"}") >= 300.0, "signatures:\n{metrics}");
-    ensure!(value(&metrics, "coterie_router_band_workers_count") >= 300.0, "decisions by the band:\n{metrics}");
+    let metrics = fleet.pod_clients(names::ROLE_ROUTER, names::METRICS_PORT).await?[0]
+        .1
+        .get("/metrics")
+        .await?;
+    ensure!(
+        value(&metrics, "coterie_router_signature_requests_total{result=\"signed\"}") >= 300.0,
+        "signatures:\n{metrics}"
+    );
+    ensure!(
+        value(&metrics, "coterie_router_band_workers_count") >= 300.0,
+        "decisions by the band:\n{metrics}"
+    );
     fleet.delete_namespace().await
 }
 

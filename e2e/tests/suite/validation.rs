@@ -2,7 +2,12 @@
 
 use anyhow::{Context, Result, ensure};
 use coterie_crds::v1alpha1::MoEDeployment;
-use coterie_e2e::{fleet::Fleet, prompts::repository, spec, suite::{Suite, kubectl}};
+use coterie_e2e::{
+    fleet::Fleet,
+    prompts::repository,
+    spec,
+    suite::{Suite, kubectl},
+};
 use kube::{Api, api::PostParams, core::DynamicObject, discovery::ApiResource};
 use serde_json::{Value, json};
 
@@ -12,18 +17,43 @@ async fn invalid_fleets_are_refused_with_a_message_that_names_the_field() -> Res
     let fleet = Fleet::namespace(&suite, "e2e-invalid").await?;
     let resource = ApiResource::erase::<MoEDeployment>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(fleet.client.clone(), &fleet.namespace, &resource);
-    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
     let good = MoEDeployment::new(spec::NAME, spec::small("localhost/engine:1"));
     let good = serde_json::to_value(&good)?;
-    api.create(&dry, &serde_json::from_value(good.clone())?).await.context("the good fleet is taken")?;
+    api.create(&dry, &serde_json::from_value(good.clone())?)
+        .await
+        .context("the good fleet is taken")?;
 
     let cases: [(&str, Value, &str); 16] = [
-        ("/spec/routing/localityBand/tau", json!("0,1"), "spec.routing.localityBand.tau"),
-        ("/spec/routing/localityBand/tau", json!("-0.1"), "spec.routing.localityBand.tau"),
-        ("/spec/routing/localityBand/maxLoadRatio", json!("0.5"), "spec.routing.localityBand.maxLoadRatio"),
-        ("/spec/routing/prefill/loadFactor", json!("0.9"), "spec.routing.prefill.loadFactor"),
+        (
+            "/spec/routing/localityBand/tau",
+            json!("0,1"),
+            "spec.routing.localityBand.tau",
+        ),
+        (
+            "/spec/routing/localityBand/tau",
+            json!("-0.1"),
+            "spec.routing.localityBand.tau",
+        ),
+        (
+            "/spec/routing/localityBand/maxLoadRatio",
+            json!("0.5"),
+            "spec.routing.localityBand.maxLoadRatio",
+        ),
+        (
+            "/spec/routing/prefill/loadFactor",
+            json!("0.9"),
+            "spec.routing.prefill.loadFactor",
+        ),
         ("/spec/routing/policy", json!("Fastest"), "spec.routing.policy"),
-        ("/spec/routing/router/replicas", json!(0), "spec.routing.router.replicas"),
+        (
+            "/spec/routing/router/replicas",
+            json!(0),
+            "spec.routing.router.replicas",
+        ),
         ("/spec/decode/replicas", json!(-1), "spec.decode.replicas"),
         ("/spec/decode/drain", json!("1 minute"), "spec.decode.drain"),
         ("/spec/model/geometry/topK", json!(65), "spec.model.geometry.topK"),
@@ -32,20 +62,35 @@ async fn invalid_fleets_are_refused_with_a_message_that_names_the_field() -> Res
         ("/spec/engine/transfer/connector", json!("None"), "spec.prefill"),
         ("/spec/drift/window", json!("1s"), "spec.drift.window"),
         ("/spec/drift/cooldown", json!("10d"), "spec.drift.cooldown"),
-        ("/spec/calibration/minSamples", json!(500), "minSamples must not exceed samples"),
+        (
+            "/spec/calibration/minSamples",
+            json!(500),
+            "minSamples must not exceed samples",
+        ),
         ("/metadata/name", json!("a.b"), "metadata.name"),
     ];
     for (pointer, value, names) in cases {
         let mut bad = good.clone();
-        *bad.pointer_mut(pointer).with_context(|| format!("{pointer} is not in the good fleet"))? = value.clone();
+        *bad.pointer_mut(pointer)
+            .with_context(|| format!("{pointer} is not in the good fleet"))? = value.clone();
         match api.create(&dry, &serde_json::from_value(bad)?).await {
             Ok(_) => anyhow::bail!("{pointer} = {value} was taken"),
-            Err(error) => ensure!(error.to_string().contains(names), "{pointer} = {value}: {names:?} is not in {error}"),
+            Err(error) => ensure!(
+                error.to_string().contains(names),
+                "{pointer} = {value}: {names:?} is not in {error}"
+            ),
         }
     }
     let mut missing = good.clone();
-    missing["spec"]["model"].as_object_mut().context("a model")?.remove("geometry");
-    let error = api.create(&dry, &serde_json::from_value(missing)?).await.err().context("geometry is needed")?;
+    missing["spec"]["model"]
+        .as_object_mut()
+        .context("a model")?
+        .remove("geometry");
+    let error = api
+        .create(&dry, &serde_json::from_value(missing)?)
+        .await
+        .err()
+        .context("geometry is needed")?;
     ensure!(error.to_string().contains("spec.model.geometry"), "{error}");
     fleet.delete_namespace().await
 }
