@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
-use super::{Args, FLEET, NAMESPACE, fleet, table::Outcome, target::Target, traffic};
+use super::{Args, FLEET, NAMESPACE, fleet, outcome::Outcome, target::Target, traffic};
 use crate::{progress::Report, wait};
 
 /// A load generator's Job.

@@ -6,6 +6,7 @@ mod farewell;
 mod fleet;
 mod http;
 mod load;
+mod outcome;
 mod plain;
 mod reach;
 mod table;

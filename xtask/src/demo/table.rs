@@ -1,35 +1,6 @@
 //! Two measured loads side by side.
 
-use anyhow::Context as _;
-use serde_json::Value;
-
-/// Above this share of overrun steps the machine was too slow for the figures to mean anything.
-const MOST_OVERRUN: f64 = 0.01;
-
-/// What a load measured.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Outcome {
-    workers: Vec<Worker>,
-    requests: u64,
-    failed: u64,
-    /// Milliseconds.
-    tpot_p50: f64,
-    tpot_p99: f64,
-    ttft_p50: f64,
-    ttft_p99: f64,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Worker {
-    name: String,
-    requests: u64,
-    batch: f64,
-    experts: f64,
-    tpot_p50: f64,
-    tpot_p99: f64,
-    steps: u64,
-    overrun: u64,
-}
+use super::outcome::{Outcome, Worker};
 
 /// A column: its headline, width, and how it is read from a worker.
 type Column = (&'static str, usize, fn(&Worker) -> String);
@@ -55,21 +26,23 @@ pub(super) fn side_by_side(left: (&str, &Outcome), right: (&str, &Outcome)) -> S
             Some(worker) => row(|(_, width, read)| format!("{:>width$}", read(worker))),
             None => " ".repeat(width),
         };
-        let name = left
-            .1
-            .workers
-            .get(index)
-            .or(right.1.workers.get(index))
-            .map_or("", |worker| &worker.name);
-        text.push(format!("{name:<10}{} | {}", cells(left.1), cells(right.1)));
+        text.push(format!(
+            "{:<10}{} | {}",
+            format!("decode-{index}"),
+            cells(left.1),
+            cells(right.1)
+        ));
     }
     let total = |outcome: &Outcome| row(|(_, width, read)| format!("{:>width$}", read(&outcome.total())));
     text.push(format!("{:<10}{} | {}\n", "all", total(left.1), total(right.1)));
     text.push(summary(left.1, right.1));
     for (name, outcome) in [left, right] {
-        if let Some(warning) = outcome.warning() {
-            text.push(format!("{name}: {warning}"));
-        }
+        text.extend(
+            outcome
+                .warnings()
+                .into_iter()
+                .map(|warning| format!("{name}: {warning}")),
+        );
     }
     text.join("\n")
 }
@@ -91,14 +64,15 @@ fn summary(left: &Outcome, right: &Outcome) -> String {
         }
     };
     format!(
-        "distinct experts per step {}, TPOT p50 {}, p99 {}\nTTFT p50/p99: {:.0}/{:.0} ms and {:.0}/{:.0} ms; failed requests: {} of {} and {} of {}",
+        "distinct experts per step {}, TPOT p50 {}, p99 {}\n\
+         TTFT p50/p99: {:.0}/{:.0} ms, then {:.0}/{:.0} ms; failed requests: {} of {}, then {} of {}",
         change(left.total().experts, right.total().experts),
-        change(left.tpot_p50, right.tpot_p50),
-        change(left.tpot_p99, right.tpot_p99),
-        left.ttft_p50,
-        left.ttft_p99,
-        right.ttft_p50,
-        right.ttft_p99,
+        change(left.tpot.p50, right.tpot.p50),
+        change(left.tpot.p99, right.tpot.p99),
+        left.ttft.p50,
+        left.ttft.p99,
+        right.ttft.p50,
+        right.ttft.p99,
         left.failed,
         left.requests,
         right.failed,
@@ -106,54 +80,39 @@ fn summary(left: &Outcome, right: &Outcome) -> String {
     )
 }
 
-impl Outcome {
-    /// Reads what the load generator printed: its last line is the result.
-    pub(super) fn of_output(text: &str) -> anyhow::Result<Self> {
-        let line = text
-            .trim_end()
-            .lines()
-            .next_back()
-            .context("the load generator printed nothing")?;
-        Self::read(&serde_json::from_str(line).context("the load generator's last line is not JSON")?)
-    }
+#[cfg(test)]
+mod tests {
+    use super::side_by_side;
+    use crate::demo::outcome::Outcome;
+    use serde_json::json;
 
-    /// Reads the load generator's result.
-    pub(super) fn read(_result: &Value) -> anyhow::Result<Self> {
-        None.context("not written yet")
-    }
-
-    /// All workers as one; means are over steps.
-    fn total(&self) -> Worker {
-        let steps: u64 = self.workers.iter().map(|worker| worker.steps).sum();
-        let mean = |read: fn(&Worker) -> f64| {
-            let sum: f64 = self
-                .workers
-                .iter()
-                .map(|worker| read(worker) * worker.steps as f64)
-                .sum();
-            if steps == 0 { 0.0 } else { sum / steps as f64 }
+    #[test]
+    fn loads_stand_side_by_side() {
+        let load = |experts: f64, overrun: u64| {
+            let state = json!({"steps": 100, "mean_batch": 25.0, "mean_distinct_experts": experts, "overrun_steps": overrun,
+                "step_ms": {"p50": 24.0, "p99": 30.0}, "requests": {"finished": 50}});
+            let result = json!({"ok": 100, "failed": 1, "tpot_ms": {"p50": experts / 10.0, "p99": 30.0}, "ttft_ms": {"p50": 9.0, "p99": 20.0},
+                "workers": [{"worker": "http://a", "state": state}, {"worker": "http://b", "state": state}]});
+            Outcome::read(&result).unwrap()
         };
-        Worker {
-            name: "all".to_owned(),
-            requests: self.workers.iter().map(|worker| worker.requests).sum(),
-            batch: mean(|worker| worker.batch),
-            experts: mean(|worker| worker.experts),
-            tpot_p50: self.tpot_p50,
-            tpot_p99: self.tpot_p99,
-            steps,
-            overrun: self.workers.iter().map(|worker| worker.overrun).sum(),
-        }
-    }
-
-    /// Why the figures mean nothing, if so.
-    fn warning(&self) -> Option<String> {
-        let total = self.total();
-        let share = total.overrun as f64 / total.steps.max(1) as f64;
-        (share > MOST_OVERRUN).then(|| {
-            format!(
-                "INVALID: {:.1} % of the steps took longer than the GPU they stand for; this machine is too slow or too busy, try --concurrency 40",
-                share * 100.0
-            )
-        })
+        let text = side_by_side(("LeastLoaded", &load(250.0, 0)), ("LocalityBand", &load(200.0, 5)));
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(
+            lines[2],
+            "decode-0          50    25.0         250.0      24.0    30.0        0 |         50    25.0         200.0      24.0    30.0        5"
+        );
+        assert!(
+            lines[4].starts_with("all              100    25.0         250.0      25.0"),
+            "{text}"
+        );
+        assert!(
+            text.contains("distinct experts per step -20.0 %, TPOT p50 -20.0 %, p99 +0.0 %"),
+            "{text}"
+        );
+        assert!(
+            text.contains("1 of 101") && text.contains("LocalityBand: INVALID: 5.0 % of the steps"),
+            "{text}"
+        );
+        assert!(!text.contains("LeastLoaded: INVALID"));
     }
 }

@@ -6,3 +6,15 @@ pub(super) const BEFORE: &str = "python,rust,legal,zh,ja,de";
 pub(super) const AFTER: &str = "c,ruby,es,ru,man_en";
 /// Prompts of the calibration.
 pub(super) const CALIBRATION_PROMPTS: usize = 400;
+
+/// Flags that say where the recording and the tokenizer are on this machine.
+pub(super) fn files(paths: &crate::paths::Paths) -> [std::ffi::OsString; 4] {
+    let folder = paths.root.join("engine-sim");
+    let (recording, model) = (folder.join("recordings/tiny-moe.npz"), folder.join("models/tiny-moe"));
+    [
+        "--recording".into(),
+        recording.into(),
+        "--model-dir".into(),
+        model.into(),
+    ]
+}

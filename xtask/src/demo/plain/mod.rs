@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::Context as _;
 use processes::{Running, free_ports};
 
-use super::{Args, FLEET, answers, fleet, http, reach::Router, table, traffic};
+use super::{Args, FLEET, answers, fleet, http, outcome::Outcome, reach::Router, table, traffic};
 use crate::{
     command::{command, output, quiet},
     images,
@@ -165,7 +165,7 @@ impl Demo<'_> {
     }
 
     /// One router, a few answers, one load.
-    fn measure(&self, engines: &Engines, policy: &str, table: &std::path::Path) -> anyhow::Result<table::Outcome> {
+    fn measure(&self, engines: &Engines, policy: &str, table: &std::path::Path) -> anyhow::Result<Outcome> {
         let [port, admin] = free_ports()?;
         let [metrics, _] = free_ports()?;
         let decode: Vec<_> = engines
@@ -217,9 +217,9 @@ impl Demo<'_> {
                 1,
                 &workers,
             ));
-            output(load.arg("--recording").arg(self.recording()))
+            output(load.args(traffic::files(self.paths)))
         })?;
-        table::Outcome::of_output(&said)
+        Outcome::of_output(&said)
     }
 
     fn healthy(&self, address: &str, path: &str) -> anyhow::Result<()> {
