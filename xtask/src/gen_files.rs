@@ -45,7 +45,7 @@ const GENERATORS: [Generator; 1] = [Generator {
     args: &["crds"],
     folder: "crds",
     ending: ".yaml",
-    copy: Some("charts/coterie/crds"),
+    copy: Some("charts/coterie/files/crds"),
 }];
 
 /// Runs the command.
