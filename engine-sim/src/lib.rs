@@ -5,6 +5,7 @@ pub mod engine;
 pub mod faults;
 pub mod http;
 pub mod kv;
+pub mod load;
 pub mod model;
 pub mod recording;
 mod server;

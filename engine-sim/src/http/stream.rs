@@ -77,6 +77,10 @@ pub(super) fn respond(app: Arc<App>, plan: Plan, sequences: Vec<Sequence>, in_fl
     let body = stream::unfold(state, |mut state| async move {
         loop {
             if let Some(chunk) = state.out.pop_front() {
+                if chunk.is_err() {
+                    // A pending body makes the server send what it has before it breaks the connection.
+                    tokio::task::yield_now().await;
+                }
                 return Some((chunk, state));
             }
             if state.done {
