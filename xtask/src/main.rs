@@ -43,6 +43,8 @@ enum Task {
     Gen(gen_files::Args),
     /// See it work: a fleet declared, calibrated, routed, seen to drift and calibrated again.
     Demo(demo::Args),
+    /// The quick part of `test`: format, directions, lints, generated files.
+    Check,
     /// Everything a change must pass, end-to-end tests on the local cluster included.
     Test(test::Args),
 }
@@ -67,6 +69,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Task::Images(args) => images::run(&args, &paths, &report),
         Task::Gen(args) => gen_files::run(&args, &paths, &report),
         Task::Demo(args) => demo::run(&args, &paths, &report),
+        Task::Check => test::quick(&paths, &report),
         Task::Test(args) => test::run(&args, &paths, &report),
     }
 }

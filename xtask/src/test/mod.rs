@@ -99,6 +99,22 @@ const PHASES: [Phase; 8] = [
     },
 ];
 
+/// Runs what is quick.
+pub(crate) fn quick(paths: &Paths, report: &Report) -> anyhow::Result<()> {
+    let only = ["fmt", "directions", "clippy", "gen"].map(str::to_owned).to_vec();
+    run(
+        &Args {
+            only,
+            no_cluster: true,
+            keep_cluster: false,
+            yes: false,
+            rest: Vec::new(),
+        },
+        paths,
+        report,
+    )
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, paths: &Paths, report: &Report) -> anyhow::Result<()> {
     let phases = chosen(args)?;
