@@ -38,22 +38,17 @@ fn tests(run: &Run<'_>) -> anyhow::Result<()> {
     images::load(run.paths, &made, run.report)?;
     let mut cargo = cargo(
         run,
-        &["test", "--workspace", "--test", "e2e", "--features", CLUSTER_FEATURE],
+        &["test", "--workspace", "--test", "suite", "--features", CLUSTER_FEATURE],
     );
     cargo
-        .arg("--")
+        // One at a time: each test has a fleet of its own, and cores are few.
+        .args(["--", "--test-threads", "1"])
         .args(&run.args.rest)
         .env("KUBECONFIG", layout.kubeconfig())
         .env("COTERIE_IMAGES", run.paths.state.join("images.json"))
         .env("COTERIE_XTASK", std::env::current_exe()?)
-        .env("COTERIE_ROOT", &run.paths.root)
-        .env("PATH", with_tools(&layout.bin));
+        .env("COTERIE_TOOLS", &layout.bin);
     shown(&mut cargo)
-}
-
-/// The cluster's own kubectl and helm come before others.
-fn with_tools(bin: &std::path::Path) -> String {
-    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default())
 }
 
 /// Keeps what the cluster says about a failure: it is gone with the cluster.
