@@ -20,3 +20,4 @@ pub mod owner;
 pub mod retry;
 pub mod router_admin;
 pub mod run;
+pub mod watch;

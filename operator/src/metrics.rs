@@ -132,16 +132,56 @@ impl OperatorMetrics {
             drifted: Family::default(),
         };
         metrics.register("coterie_operator", |r| {
-            r.register("reconcile_seconds", "Length of reconciles by controller", new.reconcile_seconds.clone());
-            r.register("reconcile_errors", "Failed reconciles by controller and category", new.reconcile_errors.clone());
-            r.register("writes", "Writes of child objects and status by controller", new.writes.clone());
-            r.register("is_leader", "1 while this process holds the Lease", new.is_leader.clone());
-            r.register("calibration_runs_created", "CalibrationRuns created by reason", new.runs.clone());
-            r.register("drift_signal_live_ratio", "Live value of a drift signal over the window", new.drift_live.clone());
-            r.register("drift_signal_baseline_ratio", "The active table's baseline of a drift signal", new.drift_baseline.clone());
-            r.register("drift_signal_threshold_ratio", "Value that a drift signal must pass to count as drift", new.drift_threshold.clone());
-            r.register("signature_coverage_ratio", "Requests with a signature as a share of all in the window", new.signature_coverage.clone());
-            r.register("drifted", "1 while the fleet's traffic counts as drifted", new.drifted.clone());
+            r.register(
+                "reconcile_seconds",
+                "Length of reconciles by controller",
+                new.reconcile_seconds.clone(),
+            );
+            r.register(
+                "reconcile_errors",
+                "Failed reconciles by controller and category",
+                new.reconcile_errors.clone(),
+            );
+            r.register(
+                "writes",
+                "Writes of child objects and status by controller",
+                new.writes.clone(),
+            );
+            r.register(
+                "is_leader",
+                "1 while this process holds the Lease",
+                new.is_leader.clone(),
+            );
+            r.register(
+                "calibration_runs_created",
+                "CalibrationRuns created by reason",
+                new.runs.clone(),
+            );
+            r.register(
+                "drift_signal_live_ratio",
+                "Live value of a drift signal over the window",
+                new.drift_live.clone(),
+            );
+            r.register(
+                "drift_signal_baseline_ratio",
+                "The active table's baseline of a drift signal",
+                new.drift_baseline.clone(),
+            );
+            r.register(
+                "drift_signal_threshold_ratio",
+                "Value that a drift signal must pass to count as drift",
+                new.drift_threshold.clone(),
+            );
+            r.register(
+                "signature_coverage_ratio",
+                "Requests with a signature as a share of all in the window",
+                new.signature_coverage.clone(),
+            );
+            r.register(
+                "drifted",
+                "1 while the fleet's traffic counts as drifted",
+                new.drifted.clone(),
+            );
         });
         new
     }

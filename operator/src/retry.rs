@@ -36,10 +36,7 @@ impl<K: Hash + Eq> Backoff<K> {
 
     /// Forgets the failures of an object that succeeded or is gone.
     pub fn clear(&self, key: &K) {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
@@ -51,7 +48,10 @@ mod tests {
     fn delays_grow_for_each_object_alone() {
         let backoff = Backoff::default();
         let delays: Vec<_> = (0..12).map(|_| backoff.failed("a")).collect();
-        assert!(delays.windows(2).all(|w| w[0] <= w[1]), "delays never shrink: {delays:?}");
+        assert!(
+            delays.windows(2).all(|w| w[0] <= w[1]),
+            "delays never shrink: {delays:?}"
+        );
         assert_eq!(delays.last(), Some(&LONGEST));
         assert_eq!(backoff.failed("b"), FIRST, "another object starts afresh");
         backoff.clear(&"a");

@@ -67,7 +67,11 @@ impl RouterAdmin {
     }
 
     async fn get<T: DeserializeOwned>(&self, token: &str, ip: &str, path: &str) -> Result<T, AdminError> {
-        let host = if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() };
+        let host = if ip.contains(':') {
+            format!("[{ip}]")
+        } else {
+            ip.to_owned()
+        };
         let url = format!("http://{host}:{}{path}", self.port);
         let answer = self.http.get(url).bearer_auth(token).send().await?;
         if answer.status() != reqwest::StatusCode::OK {

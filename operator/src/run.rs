@@ -3,32 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
-use coterie_crds::{
-    names,
-    v1alpha1::{CalibrationRun, CentroidTable, MoEDeployment},
-};
+use coterie_crds::v1alpha1::MoEDeployment;
 use coterie_service::{Gate, Readiness, Shutdown, health_server, metrics::Metrics};
-use futures::{FutureExt, StreamExt, stream::BoxStream};
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::{
-        apps::v1::{Deployment, StatefulSet},
-        batch::v1::Job,
-        coordination::v1::Lease,
-        core::v1::{ConfigMap, Pod, Service, ServiceAccount},
-        networking::v1::NetworkPolicy,
-        policy::v1::PodDisruptionBudget,
-        rbac::v1::{Role, RoleBinding},
-    },
-};
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    core::{DeserializeGuard, PartialObjectMeta},
+    Api, Client, ResourceExt,
     runtime::{
-        WatchStreamExt,
         controller::{self, Action, Controller as KubeController},
         events::{Recorder, Reporter},
-        reflector::{self, ObjectRef, Store},
+        reflector::{ObjectRef, Store},
         watcher,
     },
 };
@@ -48,16 +32,13 @@ use crate::{
     owner::Fleet,
     retry::Backoff,
     router_admin::RouterAdmin,
+    watch::{self, Guarded, GuardedController, Owned},
 };
 
 /// A reconcile that takes longer is given up and tried again: no API call may hold a worker for ever.
 const RECONCILE_LIMIT: Duration = Duration::from_secs(60);
 /// Bursts of events of one object become one reconcile.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-
-type Guarded = DeserializeGuard<MoEDeployment>;
-type GuardedController = KubeController<Guarded>;
-type Changes<K> = BoxStream<'static, Result<PartialObjectMeta<K>, watcher::Error>>;
 
 /// Runs the operator until a signal ends it or the Lease is lost.
 pub async fn run(args: Args) -> Result<()> {
@@ -79,7 +60,13 @@ pub async fn run(args: Args) -> Result<()> {
     worked
 }
 
-async fn work(args: &Args, client: Client, metrics: OperatorMetrics, reachable: Gate, stop: &CancellationToken) -> Result<()> {
+async fn work(
+    args: &Args,
+    client: Client,
+    metrics: OperatorMetrics,
+    reachable: Gate,
+    stop: &CancellationToken,
+) -> Result<()> {
     crds_are_installed(&client).await?;
     reachable.open();
     if !args.leader_elect {
@@ -111,7 +98,9 @@ async fn crds_are_installed(client: &Client) -> Result<()> {
     let probe: Api<MoEDeployment> = Api::default_namespaced(client.clone());
     match probe.list(&kube::api::ListParams::default().limit(1)).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => {
-            anyhow::bail!("the CustomResourceDefinitions of coterie.dev are not installed: `helm upgrade --install` the chart with crds.install=true")
+            anyhow::bail!(
+                "the CustomResourceDefinitions of coterie.dev are not installed: `helm upgrade --install` the chart with crds.install=true"
+            )
         }
         // Missing rights in one namespace say nothing about the others.
         Err(kube::Error::Api(_)) | Ok(_) => Ok(()),
@@ -121,33 +110,57 @@ async fn crds_are_installed(client: &Client) -> Result<()> {
 
 async fn control(args: &Args, client: Client, metrics: OperatorMetrics, stop: &CancellationToken) -> Result<()> {
     let scope = args.namespace.as_deref();
-    let (pods, pod_writer) = reflector::store::<Pod>();
-    let pod_changes = watcher(
-        api::<Pod>(&client, scope),
-        watcher::Config::default().labels(names::LABEL_DEPLOYMENT),
-    )
-    .default_backoff()
-    .modify(fleet::workers::prune)
-    .reflect(pod_writer)
-    .touched_objects()
-    .boxed();
     let mut children = Children::new(fleet::MANAGER);
-    let owned = Owned {
-        sets: children.watch::<StatefulSet>(&client, scope).boxed(),
-        deployments: children.watch::<Deployment>(&client, scope).boxed(),
-        services: children.watch::<Service>(&client, scope).boxed(),
-        maps: children.watch::<ConfigMap>(&client, scope).boxed(),
-        accounts: children.watch::<ServiceAccount>(&client, scope).boxed(),
-        roles: children.watch::<Role>(&client, scope).boxed(),
-        bindings: children.watch::<RoleBinding>(&client, scope).boxed(),
-        budgets: children.watch::<PodDisruptionBudget>(&client, scope).boxed(),
-        policies: children.watch::<NetworkPolicy>(&client, scope).boxed(),
+    let owned = Owned::watch(&mut children, &client, scope);
+    let (pods, pod_changes) = watch::pods(&client, scope);
+    let ctx = Arc::new(context(args, client.clone(), metrics, pods, children)?);
+    let base = || {
+        KubeController::new(watch::api::<Guarded>(&client, scope), watcher::Config::default())
+            .with_config(
+                controller::Config::default()
+                    .concurrency(args.concurrency)
+                    .debounce(DEBOUNCE),
+            )
+            .graceful_shutdown_on(stop.clone().cancelled_owned())
     };
+    let fleets = base();
+    let gone = forget_deleted(fleets.store(), ctx.clone());
+    let fleets = owned
+        .attach(fleets)
+        .watches_stream(pod_changes, |pod: Pod| watch::deployment_of(&pod));
+    let calibrations = watch::runs_tables_and_jobs(base(), &client, scope);
+    futures::join!(
+        drive(Controller::Fleet, fleets, ctx.clone(), |object, ctx| {
+            fleet::controller::reconcile(object, ctx).boxed()
+        }),
+        drive(Controller::Calibration, calibrations, ctx.clone(), |object, ctx| {
+            calibration::controller::reconcile(object, ctx).boxed()
+        }),
+        drive(Controller::Drift, base(), ctx.clone(), |object, ctx| {
+            drift::controller::reconcile(object, ctx).boxed()
+        }),
+        async {
+            tokio::select! {
+                () = gone => {}
+                () = stop.cancelled() => {}
+            }
+        },
+    );
+    Ok(())
+}
+
+fn context(
+    args: &Args,
+    client: Client,
+    metrics: OperatorMetrics,
+    pods: Store<Pod>,
+    children: Children,
+) -> Result<Context> {
     let reporter = Reporter {
         controller: "coterie-operator".into(),
         instance: Some(args.identity.clone()),
     };
-    let ctx = Arc::new(Context {
+    Ok(Context {
         recorder: Recorder::new(client.clone(), reporter),
         settings: Settings {
             router_image: args.router_image.clone(),
@@ -159,102 +172,8 @@ async fn control(args: &Args, client: Client, metrics: OperatorMetrics, stop: &C
         metrics,
         drift: drift::memory::DriftMemory::default(),
         backoff: Backoff::default(),
-        client: client.clone(),
-    });
-    let base = || {
-        KubeController::new(api::<Guarded>(&client, scope), watcher::Config::default())
-            .with_config(controller::Config::default().concurrency(args.concurrency).debounce(DEBOUNCE))
-            .graceful_shutdown_on(stop.clone().cancelled_owned())
-    };
-    let deployments = base();
-    let gone = forget_deleted(deployments.store(), ctx.clone());
-    let fleets = owned
-        .attach(deployments)
-        .watches_stream(pod_changes, |pod: Pod| deployment_of(&pod));
-    let calibrations = base()
-        .watches(api::<CalibrationRun>(&client, scope), watcher::Config::default(), |run| {
-            reference(run.namespace(), Some(run.spec.deployment.clone()))
-        })
-        .watches(api::<CentroidTable>(&client, scope), watcher::Config::default(), |table| {
-            reference(table.namespace(), Some(table.spec.deployment.clone()))
-        })
-        .watches(
-            api::<PartialObjectMeta<Job>>(&client, scope),
-            watcher::Config::default().labels(names::LABEL_RUN),
-            |job| deployment_of(&job),
-        );
-    futures::join!(
-        drive(Controller::Fleet, fleets, ctx.clone(), |object, ctx| fleet::controller::reconcile(object, ctx).boxed()),
-        drive(Controller::Calibration, calibrations, ctx.clone(), |object, ctx| {
-            calibration::controller::reconcile(object, ctx).boxed()
-        }),
-        drive(Controller::Drift, base(), ctx.clone(), |object, ctx| drift::controller::reconcile(object, ctx).boxed()),
-        async {
-            tokio::select! {
-                () = gone => {}
-                () = stop.cancelled() => {}
-            }
-        },
-    );
-    Ok(())
-}
-
-/// Changes of all kinds of children.
-struct Owned {
-    sets: Changes<StatefulSet>,
-    deployments: Changes<Deployment>,
-    services: Changes<Service>,
-    maps: Changes<ConfigMap>,
-    accounts: Changes<ServiceAccount>,
-    roles: Changes<Role>,
-    bindings: Changes<RoleBinding>,
-    budgets: Changes<PodDisruptionBudget>,
-    policies: Changes<NetworkPolicy>,
-}
-
-impl Owned {
-    fn attach(self, controller: GuardedController) -> GuardedController {
-        // Without `..`: a kind that is watched and not attached would never be repaired.
-        let Self {
-            sets,
-            deployments,
-            services,
-            maps,
-            accounts,
-            roles,
-            bindings,
-            budgets,
-            policies,
-        } = self;
-        controller
-            .owns_stream(sets)
-            .owns_stream(deployments)
-            .owns_stream(services)
-            .owns_stream(maps)
-            .owns_stream(accounts)
-            .owns_stream(roles)
-            .owns_stream(bindings)
-            .owns_stream(budgets)
-            .owns_stream(policies)
-    }
-}
-
-fn api<K>(client: &Client, scope: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    match scope {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
-fn deployment_of(object: &impl ResourceExt) -> Option<ObjectRef<Guarded>> {
-    reference(object.namespace(), object.labels().get(names::LABEL_DEPLOYMENT).cloned())
-}
-
-fn reference(namespace: Option<String>, name: Option<String>) -> Option<ObjectRef<Guarded>> {
-    Some(ObjectRef::new(&name?).within(&namespace?))
+        client,
+    })
 }
 
 type Reconciled<'a> = futures::future::BoxFuture<'a, Result<Action, Error>>;
@@ -296,10 +215,12 @@ where
     };
     let fleet = Fleet::of(&deployment)?;
     let started = tokio::time::Instant::now();
-    let result = timeout(RECONCILE_LIMIT, reconcile(deployment, ctx.clone())).await.unwrap_or_else(|_| {
-        tracing::warn!(controller = ?which, %fleet, "reconcile took too long");
-        Ok(Action::requeue(Duration::from_secs(5)))
-    });
+    let result = timeout(RECONCILE_LIMIT, reconcile(deployment, ctx.clone()))
+        .await
+        .unwrap_or_else(|_| {
+            tracing::warn!(controller = ?which, %fleet, "reconcile took too long");
+            Ok(Action::requeue(Duration::from_secs(5)))
+        });
     ctx.metrics
         .reconcile_seconds
         .get_or_create(&ControllerLabels { controller: which })

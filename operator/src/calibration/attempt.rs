@@ -46,7 +46,7 @@ pub fn pods_say(store: &Store<Pod>, fleet: &Fleet, run: &str) -> PodsSay {
     ended.sort_by_key(|(at, _)| *at);
     PodsSay {
         outcome: ended.last().and_then(|(_, message)| parse(message)),
-        trouble: pods.iter().filter_map(|p| workers::view(p).trouble).next(),
+        trouble: pods.iter().find_map(|p| workers::view(p).trouble),
     }
 }
 
@@ -57,7 +57,18 @@ fn parse(message: &str) -> Option<Outcome> {
     serde_json::from_str(message).ok()
 }
 
-/// The status of a Running run. `table` is the one named after the run.
+/// The table of a run. Attempts that were cut short may have left incomplete ones: a verified one counts first, then the newest.
+pub fn table_of<'a>(run: &str, tables: &'a [CentroidTable]) -> Option<&'a CentroidTable> {
+    tables.iter().filter(|t| t.spec.run == run).max_by_key(|t| {
+        let phase = t.status.as_ref().and_then(|s| s.phase);
+        (
+            phase.is_some_and(|p| p != TablePhase::Rejected),
+            t.metadata.creation_timestamp.as_ref().map(|at| at.0),
+        )
+    })
+}
+
+/// The status of a Running run. `table` is the one that it published.
 pub fn advance(
     before: &CalibrationRunStatus,
     job: Option<&Job>,
@@ -89,18 +100,15 @@ struct Judged {
 }
 
 fn judge(job: Option<&Job>, pods: &PodsSay, table: Option<&CentroidTable>, now: &Time) -> Judged {
-    let is = |phase, reason: &str, message: String| Judged {
-        phase,
-        reason: reason.to_owned(),
-        message,
-    };
-    let table_phase = table.and_then(|t| t.status.as_ref()).and_then(|s| s.phase);
-    let verified = table_phase.is_some_and(|p| p != TablePhase::Rejected);
     let Some(job) = job else {
-        if verified {
-            return is(RunPhase::Succeeded, "TablePublished", "the table is published and verified".into());
+        if verified(table) {
+            return published();
         }
-        return is(RunPhase::Failed, "JobLost", "the Job disappeared before it was done".into());
+        return is(
+            RunPhase::Failed,
+            "JobLost",
+            "the Job disappeared before it was done".into(),
+        );
     };
     let condition = |kind: &str| {
         job.status
@@ -114,24 +122,19 @@ fn judge(job: Option<&Job>, pods: &PodsSay, table: Option<&CentroidTable>, now: 
             None => is(
                 RunPhase::Failed,
                 failed.reason.as_deref().unwrap_or("JobFailed"),
-                failed.message.clone().unwrap_or_else(|| "the Job failed without a message".into()),
+                failed
+                    .message
+                    .clone()
+                    .unwrap_or_else(|| "the Job failed without a message".into()),
             ),
         };
     }
     if let Some(complete) = condition("Complete") {
-        if verified {
-            return is(RunPhase::Succeeded, "TablePublished", "the table is published and verified".into());
-        }
-        if table_phase == Some(TablePhase::Rejected) {
-            let why = table.and_then(|t| t.status.as_ref()).and_then(|s| s.message.clone());
-            return is(RunPhase::Failed, "TableRejected", why.unwrap_or_else(|| "the table was rejected".into()));
-        }
-        let since = complete.last_transition_time.as_ref().or(job.metadata.creation_timestamp.as_ref());
-        let waited = since.map_or(Duration::ZERO, |t| elapsed(t, now));
-        if table.is_none() && waited > PATIENCE {
-            return is(RunPhase::Failed, "TableMissing", "the Job succeeded, but its table does not exist".into());
-        }
-        return is(RunPhase::Running, "Verifying", "the table is being verified".into());
+        let since = complete
+            .last_transition_time
+            .as_ref()
+            .or(job.metadata.creation_timestamp.as_ref());
+        return completed(table, since.map_or(Duration::ZERO, |t| elapsed(t, now)));
     }
     if let Some(trouble) = &pods.trouble {
         return is(RunPhase::Running, "PodNotStarting", trouble.clone());
@@ -143,6 +146,51 @@ fn judge(job: Option<&Job>, pods: &PodsSay, table: Option<&CentroidTable>, now: 
             format!("an attempt failed and is retried: {}", outcome.message),
         ),
         _ => is(RunPhase::Running, "JobRunning", "the calibration Job runs".into()),
+    }
+}
+
+/// A Job that succeeded `waited` ago.
+fn completed(table: Option<&CentroidTable>, waited: Duration) -> Judged {
+    if verified(table) {
+        return published();
+    }
+    let status = table.and_then(|t| t.status.as_ref());
+    if status.and_then(|s| s.phase) == Some(TablePhase::Rejected) {
+        let why = status.and_then(|s| s.message.clone());
+        return is(
+            RunPhase::Failed,
+            "TableRejected",
+            why.unwrap_or_else(|| "the table was rejected".into()),
+        );
+    }
+    if table.is_none() && waited > PATIENCE {
+        return is(
+            RunPhase::Failed,
+            "TableMissing",
+            "the Job succeeded, but its table does not exist".into(),
+        );
+    }
+    is(RunPhase::Running, "Verifying", "the table is being verified".into())
+}
+
+fn verified(table: Option<&CentroidTable>) -> bool {
+    let phase = table.and_then(|t| t.status.as_ref()).and_then(|s| s.phase);
+    phase.is_some_and(|p| p != TablePhase::Rejected)
+}
+
+fn published() -> Judged {
+    is(
+        RunPhase::Succeeded,
+        "TablePublished",
+        "the table is published and verified".into(),
+    )
+}
+
+fn is(phase: RunPhase, reason: &str, message: String) -> Judged {
+    Judged {
+        phase,
+        reason: reason.to_owned(),
+        message,
     }
 }
 

@@ -40,7 +40,12 @@ pub fn old_runs(runs: &[CalibrationRun], now: &Time) -> Vec<String> {
         .rev()
         .filter(finished)
         .skip(KEPT_RUNS)
-        .filter(|r| r.metadata.creation_timestamp.as_ref().is_some_and(|t| elapsed(t, now) > DAY))
+        .filter(|r| {
+            r.metadata
+                .creation_timestamp
+                .as_ref()
+                .is_some_and(|t| elapsed(t, now) > DAY)
+        })
         .map(ResourceExt::name_any)
         .collect()
 }

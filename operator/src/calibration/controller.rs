@@ -21,12 +21,7 @@ use super::{
     wanted, write,
 };
 use crate::{
-    context::Context,
-    drift::gate,
-    error::Error,
-    fleet, kube_io,
-    kube_io::conditions::is_true,
-    metrics::Controller,
+    context::Context, drift::gate, error::Error, fleet, kube_io, kube_io::conditions::is_true, metrics::Controller,
     owner::Fleet,
 };
 
@@ -54,7 +49,8 @@ pub async fn reconcile(deployment: Arc<MoEDeployment>, ctx: Arc<Context>) -> Res
     let waiting = work.move_runs(&mut observed).await?;
     let active = work.promote(&mut observed).await?;
     work.collect(&observed, active.as_ref()).await?;
-    work.publish(&observed, active.as_ref(), observed_request_id.as_deref()).await?;
+    work.publish(&observed, active.as_ref(), observed_request_id.as_deref())
+        .await?;
     Ok(Action::requeue(if verifying || waiting { SOON } else { RESYNC }))
 }
 
@@ -77,7 +73,11 @@ impl Work<'_> {
             write::adopt_run(self.ctx, &self.fleet, run).await?;
         }
         let spec = &self.deployment.spec;
-        let echoed = self.current.calibration.as_ref().and_then(|c| c.observed_request_id.clone());
+        let echoed = self
+            .current
+            .calibration
+            .as_ref()
+            .and_then(|c| c.observed_request_id.clone());
         let wanted = wanted::wanted(wanted::Situation {
             deployment: &self.fleet.name,
             spec,
@@ -86,7 +86,8 @@ impl Work<'_> {
             tables: observed.tables.len(),
             usable_table: observed.tables.iter().any(|t| verify::usable(t, &spec.model)),
             available: self.condition(conditions::AVAILABLE),
-            ready: self.condition(conditions::READY) && self.current.observed_generation == self.deployment.metadata.generation,
+            ready: self.condition(conditions::READY)
+                && self.current.observed_generation == self.deployment.metadata.generation,
         });
         if let Some(run) = wanted {
             let new = write::NewRun {
@@ -148,7 +149,10 @@ impl Work<'_> {
                 CalibrationRunStatus {
                     phase: RunPhase::Superseded,
                     reason: Some("NewerRun".into()),
-                    message: queue.next.as_ref().map(|next| format!("CalibrationRun {next} took its place")),
+                    message: queue
+                        .next
+                        .as_ref()
+                        .map(|next| format!("CalibrationRun {next} took its place")),
                     completion_time: Some(self.now.clone()),
                     ..before
                 }
@@ -172,7 +176,7 @@ impl Work<'_> {
             .await
             .map_err(Error::read("calibration Job"))?;
         let pods = attempt::pods_say(&self.ctx.pods, &self.fleet, &name);
-        let table = tables.iter().find(|t| t.spec.run == name);
+        let table = attempt::table_of(&name, tables);
         let before = run.status.clone().unwrap_or_default();
         Ok(attempt::advance(&before, job.as_ref(), &pods, table, &self.now))
     }
@@ -216,7 +220,10 @@ impl Work<'_> {
                     ));
                 }
                 Samples::Unknown => {
-                    return Ok(pending(reason::WAITING_FOR_SAMPLES, "no router answers on its admin port".into()));
+                    return Ok(pending(
+                        reason::WAITING_FOR_SAMPLES,
+                        "no router answers on its admin port".into(),
+                    ));
                 }
             }
         }
@@ -246,10 +253,24 @@ impl Work<'_> {
                 self.set_phase(table, *phase, None).await?;
             }
         }
-        let active = observed.tables.iter().find(|t| Some(t.name_any()) == promotion.active).cloned();
+        let active = observed
+            .tables
+            .iter()
+            .find(|t| Some(t.name_any()) == promotion.active)
+            .cloned();
         if let Some(table) = active.as_ref().filter(|t| current != Some(t.name_any().as_str())) {
-            let rho = table.spec.report.rho.as_ref().map(|r| format!(", rho {r}")).unwrap_or_default();
-            let note = format!("CentroidTable {} is active: {} clusters{rho}", table.name_any(), table.spec.clusters);
+            let rho = table
+                .spec
+                .report
+                .rho
+                .as_ref()
+                .map(|r| format!(", rho {r}"))
+                .unwrap_or_default();
+            let note = format!(
+                "CentroidTable {} is active: {} clusters{rho}",
+                table.name_any(),
+                table.spec.clusters
+            );
             kube_io::events::publish(&self.ctx.recorder, self.deployment, false, "TableActivated", &note).await;
         }
         Ok(active)
@@ -266,14 +287,21 @@ impl Work<'_> {
         Ok(())
     }
 
-    async fn publish(&self, observed: &Observed, active: Option<&CentroidTable>, request_id: Option<&str>) -> Result<(), Error> {
+    async fn publish(
+        &self,
+        observed: &Observed,
+        active: Option<&CentroidTable>,
+        request_id: Option<&str>,
+    ) -> Result<(), Error> {
         let document = match active {
             Some(_) => fleet::observe::document(self.ctx, &self.fleet).await?,
             None => None,
         };
         let drifted = self.condition(conditions::DRIFTED);
         let last = gate::last_refit(self.current.drift.as_ref(), &observed.runs);
-        let next = last.as_ref().and_then(|last| gate::next_eligible(last, &self.deployment.spec.drift));
+        let next = last
+            .as_ref()
+            .and_then(|last| gate::next_eligible(last, &self.deployment.spec.drift));
         let gate = drifted.then(|| gate::gate(&self.deployment.spec.drift, last.as_ref(), &observed.runs, &self.now));
         let (status, transitions) = status::derive(
             &status::Facts {
@@ -298,7 +326,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    async fn set_phase(&self, table: &mut CentroidTable, phase: TablePhase, message: Option<String>) -> Result<(), Error> {
+    async fn set_phase(
+        &self,
+        table: &mut CentroidTable,
+        phase: TablePhase,
+        message: Option<String>,
+    ) -> Result<(), Error> {
         write::table_phase(self.ctx, &self.fleet, table, phase, message.clone(), &self.now).await?;
         let status = table.status.get_or_insert_default();
         status.phase = Some(phase);
@@ -310,7 +343,11 @@ impl Work<'_> {
         write::run_status(self.ctx, &self.fleet, run, &status).await?;
         let failed_now = status.phase == RunPhase::Failed && queue::phase(run) != RunPhase::Failed;
         if failed_now {
-            let note = format!("CalibrationRun {}: {}", run.name_any(), status.message.as_deref().unwrap_or("failed"));
+            let note = format!(
+                "CalibrationRun {}: {}",
+                run.name_any(),
+                status.message.as_deref().unwrap_or("failed")
+            );
             kube_io::events::publish(&self.ctx.recorder, self.deployment, true, "CalibrationFailed", &note).await;
         }
         run.status = Some(status);

@@ -82,13 +82,7 @@ pub fn clusters(spec: &MoEDeploymentSpec) -> i32 {
 }
 
 /// The Job of a run, named as the run.
-pub fn job(
-    fleet: &Fleet,
-    deployment: &MoEDeployment,
-    run: &CalibrationRun,
-    source: &Source,
-    image: &str,
-) -> Job {
+pub fn job(fleet: &Fleet, deployment: &MoEDeployment, run: &CalibrationRun, source: &Source, image: &str) -> Job {
     let name = run.name_any();
     let mut labels = fleet.role_labels(names::ROLE_CALIBRATOR);
     labels.insert(names::LABEL_RUN.into(), name.clone());
@@ -240,12 +234,18 @@ fn arguments(fleet: &Fleet, spec: &MoEDeploymentSpec, run: &CalibrationRun, sour
             flag("source", "Prompts".into());
             flag("prompts-file", format!("{PROMPTS_FOLDER}/{}", prompts.config_map.key));
             let pool = names::prefill_pool(&fleet.name);
-            flag("probe", format!("{pool}.{}.svc:{}", fleet.namespace, names::ENGINE_PORT));
+            flag(
+                "probe",
+                format!("{pool}.{}.svc:{}", fleet.namespace, names::ENGINE_PORT),
+            );
         }
         Source::Live { since_ms } => {
             flag("source", "Live".into());
             let service = names::router_admin(&fleet.name);
-            flag("router-admin", format!("{service}.{}.svc:{}", fleet.namespace, names::ROUTER_ADMIN_PORT));
+            flag(
+                "router-admin",
+                format!("{service}.{}.svc:{}", fleet.namespace, names::ROUTER_ADMIN_PORT),
+            );
             flag("admin-token-file", format!("{ADMIN_FOLDER}/{}", names::ADMIN_TOKEN_KEY));
             flag("since-ms", since_ms.to_string());
         }

@@ -31,11 +31,7 @@ pub async fn observe(ctx: &Context, fleet: &Fleet) -> Result<Observed, Error> {
     let mut tables = tables.items;
     tables.retain(|t| {
         t.metadata.deletion_timestamp.is_none()
-            && t.metadata
-                .owner_references
-                .iter()
-                .flatten()
-                .any(|o| o.uid == fleet.uid)
+            && t.metadata.owner_references.iter().flatten().any(|o| o.uid == fleet.uid)
     });
     Ok(Observed { runs, tables })
 }

@@ -34,9 +34,11 @@ pub fn decide(tables: &[CentroidTable], current: Option<&str>, model: &Model) ->
     let usable = |t: &CentroidTable| fits(t, model) && phase(t).is_some_and(|p| p != TablePhase::Rejected);
     let position = |name: &str| sorted.iter().position(|t| t.name_any() == name && usable(t));
     // A status that was lost is found again through the phase.
-    let current = current
-        .and_then(position)
-        .or_else(|| sorted.iter().rposition(|t| usable(t) && phase(t) == Some(TablePhase::Active)));
+    let current = current.and_then(position).or_else(|| {
+        sorted
+            .iter()
+            .rposition(|t| usable(t) && phase(t) == Some(TablePhase::Active))
+    });
     let candidate = sorted
         .iter()
         .rposition(|t| usable(t) && phase(t) == Some(TablePhase::Candidate))

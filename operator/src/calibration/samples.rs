@@ -1,6 +1,14 @@
 //! Whether the routers have seen enough requests for a run over live traffic. Asked before a Job is made, so that none fails for want of them.
 
-use crate::{context::Context, error::Error, fleet::{secret, workers::{self, PodView}}, owner::Fleet};
+use crate::{
+    context::Context,
+    error::Error,
+    fleet::{
+        secret,
+        workers::{self, PodView},
+    },
+    owner::Fleet,
+};
 
 /// What the routers hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +22,13 @@ pub enum Samples {
 }
 
 /// Counts signed requests since a Unix time in milliseconds over all ready routers.
-pub async fn count(ctx: &Context, fleet: &Fleet, pods: &[PodView], since_ms: u64, needed: u64) -> Result<Samples, Error> {
+pub async fn count(
+    ctx: &Context,
+    fleet: &Fleet,
+    pods: &[PodView],
+    since_ms: u64,
+    needed: u64,
+) -> Result<Samples, Error> {
     let routers = workers::ready_routers(pods);
     let Some(token) = secret::read(&ctx.client, fleet).await? else {
         return Ok(Samples::Unknown);

@@ -63,7 +63,10 @@ pub struct Facts<'a> {
 pub fn derive(facts: &Facts<'_>, current: &MoEDeploymentStatus, now: &Time) -> (OwnStatus, Vec<Transition>) {
     let newest = queue::by_age(facts.runs).pop();
     let table = facts.active.map(|table| table_status(table, current, now));
-    let verdicts = [calibrated(table.as_ref(), newest), propagated(facts, table.as_ref(), current)];
+    let verdicts = [
+        calibrated(table.as_ref(), newest),
+        propagated(facts, table.as_ref(), current),
+    ];
     let (conditions, transitions) = merge(&current.conditions, &verdicts, facts.generation, now);
     let calibration = CalibrationStatus {
         observed_request_id: facts.observed_request_id.map(Into::into),
@@ -106,27 +109,53 @@ fn calibrated(table: Option<&TableStatus>, newest: Option<&CalibrationRun>) -> V
     let kind = conditions::CALIBRATED;
     if let Some(table) = table {
         let rho = table.rho.as_ref().map(|rho| format!(", rho {rho}")).unwrap_or_default();
-        let message = format!("CentroidTable {} is active: {} clusters{rho}", table.name, table.clusters);
+        let message = format!(
+            "CentroidTable {} is active: {} clusters{rho}",
+            table.name, table.clusters
+        );
         return Verdict::new(kind, true, reason::TABLE_ACTIVE, message);
     }
     let Some(run) = newest else {
-        return Verdict::new(kind, false, reason::NO_TABLE, "the first calibration starts when the fleet serves");
+        return Verdict::new(
+            kind,
+            false,
+            reason::NO_TABLE,
+            "the first calibration starts when the fleet serves",
+        );
     };
     let name = run.name_any();
-    let said = run.status.as_ref().and_then(|s| s.message.as_deref()).unwrap_or("queued");
+    let said = run
+        .status
+        .as_ref()
+        .and_then(|s| s.message.as_deref())
+        .unwrap_or("queued");
     let waiting = run
         .status
         .as_ref()
         .is_some_and(|s| s.reason.as_deref() == Some(reason::WAITING_FOR_SAMPLES));
     match queue::phase(run) {
-        RunPhase::Pending if waiting => Verdict::new(kind, false, reason::WAITING_FOR_SAMPLES, format!("CalibrationRun {name}: {said}")),
-        RunPhase::Pending | RunPhase::Running => Verdict::new(kind, false, reason::RUNNING, format!("CalibrationRun {name}: {said}")),
+        RunPhase::Pending if waiting => Verdict::new(
+            kind,
+            false,
+            reason::WAITING_FOR_SAMPLES,
+            format!("CalibrationRun {name}: {said}"),
+        ),
+        RunPhase::Pending | RunPhase::Running => {
+            Verdict::new(kind, false, reason::RUNNING, format!("CalibrationRun {name}: {said}"))
+        }
         RunPhase::Failed => {
             let after = "correct it, then set spec.calibration.requestID to a new value";
-            Verdict::new(kind, false, reason::RUN_FAILED, format!("CalibrationRun {name}: {said}; {after}"))
+            Verdict::new(
+                kind,
+                false,
+                reason::RUN_FAILED,
+                format!("CalibrationRun {name}: {said}; {after}"),
+            )
         }
         RunPhase::Succeeded | RunPhase::Superseded => {
-            let message = format!("no table fits the model, although CalibrationRun {name} ended; set spec.calibration.requestID to a new value to calibrate again");
+            let message = format!(
+                "no table fits the model, although CalibrationRun {name} ended; set spec.calibration.requestID to a new value to calibrate again"
+            );
             Verdict::new(kind, false, reason::NO_TABLE, message)
         }
     }
@@ -146,13 +175,19 @@ fn propagated(facts: &Facts<'_>, table: Option<&TableStatus>, current: &MoEDeplo
         .and_then(|r| r.acknowledged_generation)
         .map(i64::unsigned_abs);
     match carried {
-        Some(document) if acknowledged >= Some(document.generation) => {
-            Verdict::new(kind, true, reason::ACKNOWLEDGED, format!("all ready routers route by {}", table.name))
-        }
+        Some(document) if acknowledged >= Some(document.generation) => Verdict::new(
+            kind,
+            true,
+            reason::ACKNOWLEDGED,
+            format!("all ready routers route by {}", table.name),
+        ),
         // Later changes of the document do not take the table away again.
-        Some(_) if held_before(current, table) => {
-            Verdict::new(kind, true, reason::ACKNOWLEDGED, format!("all ready routers route by {}", table.name))
-        }
+        Some(_) if held_before(current, table) => Verdict::new(
+            kind,
+            true,
+            reason::ACKNOWLEDGED,
+            format!("all ready routers route by {}", table.name),
+        ),
         _ => Verdict::new(
             kind,
             false,
@@ -163,6 +198,9 @@ fn propagated(facts: &Facts<'_>, table: Option<&TableStatus>, current: &MoEDeplo
 }
 
 fn held_before(current: &MoEDeploymentStatus, table: &TableStatus) -> bool {
-    let same = current.table.as_ref().is_some_and(|t| t.digest == table.digest && t.name == table.name);
+    let same = current
+        .table
+        .as_ref()
+        .is_some_and(|t| t.digest == table.digest && t.name == table.name);
     same && crate::kube_io::conditions::is_true(&current.conditions, conditions::TABLE_PROPAGATED)
 }

@@ -4,14 +4,8 @@ use coterie_crds::{
     names,
     v1alpha1::{CentroidTable, Model, TablePhase},
 };
-use coterie_locality::{
-    CentroidTable as Payload,
-    table::join,
-};
-use k8s_openapi::{
-    api::core::v1::ConfigMap,
-    apimachinery::pkg::apis::meta::v1::Time,
-};
+use coterie_locality::{CentroidTable as Payload, table::join};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{Api, Client};
 
 use super::attempt::{PATIENCE, elapsed};
@@ -40,7 +34,10 @@ pub async fn verify(
     let mut chunks = Vec::with_capacity(table.spec.chunks.len());
     for name in &table.spec.chunks {
         let map = api.get_opt(name).await.map_err(Error::read("table chunk"))?;
-        let Some(chunk) = map.and_then(|m| m.binary_data).and_then(|mut d| d.remove(names::CHUNK_KEY)) else {
+        let Some(chunk) = map
+            .and_then(|m| m.binary_data)
+            .and_then(|mut d| d.remove(names::CHUNK_KEY))
+        else {
             return Ok(incomplete(table, name, now));
         };
         chunks.push(chunk.0);
@@ -60,7 +57,10 @@ fn incomplete(table: &CentroidTable, chunk: &str, now: &Time) -> Verified {
         .unwrap_or_default();
     let why = format!("ConfigMap {chunk} is missing");
     if age > PATIENCE {
-        Verified::Rejected(format!("{why} {} minutes after the table was made", PATIENCE.as_secs() / 60))
+        Verified::Rejected(format!(
+            "{why} {} minutes after the table was made",
+            PATIENCE.as_secs() / 60
+        ))
     } else {
         Verified::Incomplete(why)
     }
@@ -71,14 +71,26 @@ pub fn check<C: AsRef<[u8]>>(table: &CentroidTable, chunks: &[C], model: &Model)
     let spec = &table.spec;
     let bytes = join(chunks, &spec.digest).map_err(|e| e.to_string())?;
     if i64::try_from(bytes.len()) != Ok(spec.payload_bytes) {
-        return Err(format!("the payload has {} bytes, {} announced", bytes.len(), spec.payload_bytes));
+        return Err(format!(
+            "the payload has {} bytes, {} announced",
+            bytes.len(),
+            spec.payload_bytes
+        ));
     }
     let payload = Payload::decode(&bytes).map_err(|e| e.to_string())?;
     if i32::try_from(payload.clusters()) != Ok(spec.clusters) {
-        return Err(format!("the payload has {} clusters, {} announced", payload.clusters(), spec.clusters));
+        return Err(format!(
+            "the payload has {} clusters, {} announced",
+            payload.clusters(),
+            spec.clusters
+        ));
     }
     let made_for = &payload.fingerprint;
-    let geometry = [made_for.geometry.layers, made_for.geometry.experts, made_for.geometry.top_k];
+    let geometry = [
+        made_for.geometry.layers,
+        made_for.geometry.experts,
+        made_for.geometry.top_k,
+    ];
     let announced = &spec.fingerprint.geometry;
     let announced = [announced.layers, announced.experts, announced.top_k];
     let same = geometry.iter().zip(announced).all(|(a, b)| i32::try_from(*a) == Ok(b));

@@ -34,7 +34,13 @@ pub struct NewRun {
 }
 
 /// Creates a run; one that is there already is left alone. Returns whether it was created.
-pub async fn create_run(ctx: &Context, fleet: &Fleet, controller: Controller, manager: &str, new: NewRun) -> Result<bool, Error> {
+pub async fn create_run(
+    ctx: &Context,
+    fleet: &Fleet,
+    controller: Controller,
+    manager: &str,
+    new: NewRun,
+) -> Result<bool, Error> {
     let mut run = CalibrationRun::new(
         &new.name,
         CalibrationRunSpec {
@@ -87,7 +93,12 @@ pub async fn adopt_run(ctx: &Context, fleet: &Fleet, run: &CalibrationRun) -> Re
 }
 
 /// Writes a run's status if it changed.
-pub async fn run_status(ctx: &Context, fleet: &Fleet, run: &CalibrationRun, status: &CalibrationRunStatus) -> Result<(), Error> {
+pub async fn run_status(
+    ctx: &Context,
+    fleet: &Fleet,
+    run: &CalibrationRun,
+    status: &CalibrationRunStatus,
+) -> Result<(), Error> {
     if run.status.as_ref() == Some(status) {
         return Ok(());
     }

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use coterie_crds::v1alpha1::{CalibrationSource, CentroidTable, DriftMode, MoEDeployment, MoEDeploymentStatus, RunReason};
+use coterie_crds::v1alpha1::{
+    CalibrationSource, CentroidTable, DriftMode, MoEDeployment, MoEDeploymentStatus, RunReason,
+};
 use coterie_locality::{
     drift::{SignalState, SlideSummary, Thresholds, Verdict as Judgement, judge, select_window},
     table::Baselines,
@@ -63,8 +65,7 @@ pub async fn reconcile(deployment: Arc<MoEDeployment>, ctx: Arc<Context>) -> Res
         _ => None,
     };
     let verdict = coverage.map(|c| c.verdict());
-    let (status, transitions) =
-        status::derive(&seen, verdict, refit, deployment.metadata.generation, &current, &now);
+    let (status, transitions) = status::derive(&seen, verdict, refit, deployment.metadata.generation, &current, &now);
     if status != OwnStatus::current(&current) {
         let api: Api<MoEDeployment> = Api::namespaced(ctx.client.clone(), &fleet.namespace);
         kube_io::status::apply(&api, &fleet.name, MANAGER, &status).await?;
@@ -102,7 +103,10 @@ impl Poll<'_> {
                 Ok(report) => reports.push(report),
                 Err(error) => {
                     tracing::debug!(fleet = %self.fleet, router = router.name, %error, "router statistics");
-                    return Ok((None, Some(format!("router {} does not answer on its admin port", router.name))));
+                    return Ok((
+                        None,
+                        Some(format!("router {} does not answer on its admin port", router.name)),
+                    ));
                 }
             }
         }
@@ -162,7 +166,13 @@ impl Poll<'_> {
     }
 
     /// Judges every slide that became complete since the last poll, in order.
-    fn advance(&self, memory: &mut super::memory::Remembered, baselines: &Baselines, slides: &[SlideSummary], last: u64) {
+    fn advance(
+        &self,
+        memory: &mut super::memory::Remembered,
+        baselines: &Baselines,
+        slides: &[SlideSummary],
+        last: u64,
+    ) {
         let Some(first) = slides.first().map(|s| s.slide) else {
             return;
         };
@@ -188,15 +198,24 @@ impl Poll<'_> {
         let gate = gate::gate(&self.deployment.spec.drift, last.as_ref(), &observed.runs, self.now);
         // Our cached status may be older than the newest table: a re-fit that has just succeeded is no reason for another.
         let newer = observed.tables.iter().any(|t| {
-            t.status.as_ref().and_then(|s| s.phase).is_none_or(|p| p == coterie_crds::v1alpha1::TablePhase::Candidate)
+            t.status
+                .as_ref()
+                .and_then(|s| s.phase)
+                .is_none_or(|p| p == coterie_crds::v1alpha1::TablePhase::Candidate)
         });
         if gate != Gate::Open || newer {
             tracing::debug!(fleet = %self.fleet, ?gate, newer, "drifted, no re-fit now");
             return Ok(None);
         }
-        let (slide, onset) = self.ctx.drift.with(self.fleet, |m| (m.judged.unwrap_or(0), m.state.onset()));
+        let (slide, onset) = self
+            .ctx
+            .drift
+            .with(self.fleet, |m| (m.judged.unwrap_or(0), m.state.onset()));
         let since_ms = onset.unwrap_or(slide).saturating_mul(self.slide_ms);
-        let since = i64::try_from(since_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).map(Time);
+        let since = i64::try_from(since_ms)
+            .ok()
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+            .map(Time);
         let name = calibration::run_names::drift(&self.fleet.name, slide);
         let new = calibration::write::NewRun {
             name: name.clone(),
@@ -220,8 +239,14 @@ impl Poll<'_> {
             metrics.forget_signals(self.fleet);
             return;
         };
-        metrics.drifted.get_or_create(&labels).set(i64::from(*verdict == Judgement::Drifted));
-        for (label, signal) in [(SignalLabel::CentroidFit, &signals.fit), (SignalLabel::ClusterSkew, &signals.skew)] {
+        metrics
+            .drifted
+            .get_or_create(&labels)
+            .set(i64::from(*verdict == Judgement::Drifted));
+        for (label, signal) in [
+            (SignalLabel::CentroidFit, &signals.fit),
+            (SignalLabel::ClusterSkew, &signals.skew),
+        ] {
             if matches!(signal.state, SignalState::On | SignalState::Off) {
                 metrics.set_signal(self.fleet, label, signal.live, signal.baseline, signal.threshold);
             }

@@ -23,7 +23,11 @@ impl Coverage {
             sum.signed = sum.signed.saturating_add(slide.signed);
             for (reason, count) in &slide.missing {
                 let unreadable = matches!(reason.as_str(), "Malformed" | "Geometry");
-                let into = if unreadable { &mut sum.malformed } else { &mut sum.missing };
+                let into = if unreadable {
+                    &mut sum.malformed
+                } else {
+                    &mut sum.missing
+                };
                 *into = into.saturating_add(*count);
             }
             sum
@@ -41,9 +45,12 @@ impl Coverage {
         let kind = conditions::SIGNATURES_AVAILABLE;
         match self.share() {
             None => Verdict::new(kind, Truth::Unknown, reason::NO_TRAFFIC, "no request in the window"),
-            Some(share) if share >= ENOUGH => {
-                Verdict::new(kind, true, reason::COVERED, "prefill workers return experts with their answers")
-            }
+            Some(share) if share >= ENOUGH => Verdict::new(
+                kind,
+                true,
+                reason::COVERED,
+                "prefill workers return experts with their answers",
+            ),
             Some(_) if self.malformed > self.missing => Verdict::new(
                 kind,
                 false,

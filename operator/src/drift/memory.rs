@@ -28,7 +28,8 @@ pub struct Remembered {
 impl Remembered {
     /// How long routers have been silent.
     pub fn silent_for(&self, now: Instant) -> Duration {
-        self.silent_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        self.silent_since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 }
 

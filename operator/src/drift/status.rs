@@ -66,7 +66,11 @@ pub fn derive(
     let same_states = same_verdict.filter(|b| states(&b.signals) == states(&fresh));
     let drift = DriftStatus {
         verdict: word.to_owned(),
-        since: Some(same_verdict.and_then(|b| b.since.clone()).unwrap_or_else(|| now.clone())),
+        since: Some(
+            same_verdict
+                .and_then(|b| b.since.clone())
+                .unwrap_or_else(|| now.clone()),
+        ),
         last_refit_time: refit.or_else(|| before.and_then(|b| b.last_refit_time.clone())),
         // Live numbers move with every slide; the status shows those of the last change, metrics show all.
         signals: same_states.map_or(fresh, |b| b.signals.clone()),
@@ -111,9 +115,19 @@ fn drifted(seen: &Seen) -> Verdict {
         Seen::Judged(signals, Judgement::Drifted) => {
             let skewed = signals.skew.state == SignalState::On;
             if skewed && signals.fit.state != SignalState::On {
-                Verdict::new(kind, true, reason::SKEW_ROSE, "the busiest cluster takes far more traffic than at the fit")
+                Verdict::new(
+                    kind,
+                    true,
+                    reason::SKEW_ROSE,
+                    "the busiest cluster takes far more traffic than at the fit",
+                )
             } else {
-                Verdict::new(kind, true, reason::FIT_DROPPED, "live traffic is far from every centroid of the active table")
+                Verdict::new(
+                    kind,
+                    true,
+                    reason::FIT_DROPPED,
+                    "live traffic is far from every centroid of the active table",
+                )
             }
         }
     }
@@ -135,7 +149,10 @@ fn signal(name: &str, signal: &Signal, meaning: &str) -> SignalStatus {
         SignalState::On => ("On", format!("{meaning}; threshold {:.2}", signal.threshold)),
         SignalState::Off => ("Off", format!("{meaning}; threshold {:.2}", signal.threshold)),
         SignalState::InsufficientSamples => ("Unknown", "too few requests with a signature".to_owned()),
-        SignalState::NotAvailable => ("Unknown", "the active table has no baseline for it, or one cluster only".to_owned()),
+        SignalState::NotAvailable => (
+            "Unknown",
+            "the active table has no baseline for it, or one cluster only".to_owned(),
+        ),
     };
     SignalStatus {
         name: name.to_owned(),

@@ -24,7 +24,9 @@ pub enum Unusable {
     #[error("no router is ready")]
     NoRouter,
     /// Routers still work with an older window.
-    #[error("router statistics have slides of {got} ms, {wanted} ms wanted; waiting for the routing document to arrive")]
+    #[error(
+        "router statistics have slides of {got} ms, {wanted} ms wanted; waiting for the routing document to arrive"
+    )]
     OtherWindow {
         /// Length that a router reports.
         got: u64,

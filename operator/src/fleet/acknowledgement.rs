@@ -32,12 +32,17 @@ fn combine(routers: &[RouterPod], answers: &[Result<State, AdminError>], wanted:
                 lowest = Some(lowest.map_or(state.generation, |l: u64| l.min(state.generation)));
                 if state.generation < wanted && result.waiting_for.is_none() {
                     let problem = state.problem.as_ref().map(|p| format!(": {p}")).unwrap_or_default();
-                    result.waiting_for = Some(format!("{} is at generation {}{problem}", router.name, state.generation));
+                    result.waiting_for = Some(format!(
+                        "{} is at generation {}{problem}",
+                        router.name, state.generation
+                    ));
                 }
             }
             Err(error) => {
                 complete = false;
-                result.waiting_for.get_or_insert_with(|| format!("{} does not answer on its admin port: {error}", router.name));
+                result
+                    .waiting_for
+                    .get_or_insert_with(|| format!("{} does not answer on its admin port: {error}", router.name));
             }
         }
     }

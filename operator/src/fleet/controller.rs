@@ -87,12 +87,23 @@ async fn write(
     let token = secret::ensure(&ctx.client, fleet).await?;
     let observed = observe::observe(ctx, fleet, deployment).await?;
     let routers = workers::ready_routers(&observed.pods);
-    let mut highest = current.router.as_ref().and_then(|r| r.generation).unwrap_or(0).unsigned_abs();
+    let mut highest = current
+        .router
+        .as_ref()
+        .and_then(|r| r.generation)
+        .unwrap_or(0)
+        .unsigned_abs();
     if observed.document.is_none() && !routers.is_empty() {
         // Somebody deleted the document: routers may have seen a generation that the status does not know.
         highest = highest.max(acknowledgement::ask(ctx, &token, &routers, 0).await.highest);
     }
-    let decision = document::decide(resolved, &observed.pods, observed.table.as_ref(), observed.document.as_ref(), highest);
+    let decision = document::decide(
+        resolved,
+        &observed.pods,
+        observed.table.as_ref(),
+        observed.document.as_ref(),
+        highest,
+    );
     // Routers that have not seen the new document yet may still be reading the table of the old one.
     let old_chunks = observed
         .document

@@ -91,11 +91,7 @@ pub fn decide(
 
 /// Cluster of each decode worker. What the previous document says under the same table is kept, so that a change of size moves little.
 /// The document holds one cluster a worker; routers place clusters that are left over by the same function.
-fn assignment(
-    resolved: &Resolved,
-    table: &CentroidTable,
-    previous: Option<&RoutingDocument>,
-) -> BTreeMap<String, u32> {
+fn assignment(resolved: &Resolved, table: &CentroidTable, previous: Option<&RoutingDocument>) -> BTreeMap<String, u32> {
     let pool = names::decode_pool(&resolved.fleet.name);
     let mut workers: Vec<String> = (0..resolved.spec.decode.replicas)
         .map(|ordinal| format!("{pool}-{ordinal}"))
@@ -110,10 +106,19 @@ fn assignment(
         .filter_map(|s| s.parse().ok())
         .filter(|s: &f64| s.is_finite())
         .collect();
-    let shares = if stated.len() == clusters { stated } else { vec![1.0; clusters] };
+    let shares = if stated.len() == clusters {
+        stated
+    } else {
+        vec![1.0; clusters]
+    };
     let known: BTreeMap<String, Vec<u32>> = previous
         .filter(|p| p.table.as_ref().is_some_and(|t| t.digest == table.spec.digest))
-        .map(|p| p.assignment.iter().map(|(worker, cluster)| (worker.clone(), vec![*cluster])).collect())
+        .map(|p| {
+            p.assignment
+                .iter()
+                .map(|(worker, cluster)| (worker.clone(), vec![*cluster]))
+                .collect()
+        })
         .unwrap_or_default();
     let assigned = assign(&shares, &workers, &known);
     workers
@@ -121,7 +126,10 @@ fn assignment(
         .enumerate()
         .filter_map(|(index, worker)| {
             let clusters = assigned.clusters_of(index);
-            let kept = known.get(&worker).and_then(|k| k.first()).filter(|k| clusters.contains(k));
+            let kept = known
+                .get(&worker)
+                .and_then(|k| k.first())
+                .filter(|k| clusters.contains(k));
             let cluster = *kept.or(clusters.first())?;
             Some((worker, cluster))
         })

@@ -82,9 +82,12 @@ pub async fn workloads(ctx: &Context, fleet: &Fleet) -> Result<Workloads, Error>
         names::decode_pool(&fleet.name),
         names::router(&fleet.name),
     );
-    let (prefill, decode, router) =
-        futures::try_join!(sets.get_opt(&prefill), sets.get_opt(&decode), deployments.get_opt(&router))
-            .map_err(Error::read("workloads"))?;
+    let (prefill, decode, router) = futures::try_join!(
+        sets.get_opt(&prefill),
+        sets.get_opt(&decode),
+        deployments.get_opt(&router)
+    )
+    .map_err(Error::read("workloads"))?;
     Ok(Workloads {
         prefill,
         decode,

@@ -1,7 +1,7 @@
 //! The fleet revision: one hash of everything that decides whether a prefill worker may hand off to a decode worker. Replica counts, drains
 //! and update settings are not part of it: changing them replaces no worker.
 
-use coterie_crds::v1alpha1::{Connector, EngineKind, EnvVar, Geometry, Gpus, ModelSource, MoEDeploymentSpec, Pool};
+use coterie_crds::v1alpha1::{Connector, EngineKind, EnvVar, Geometry, Gpus, MoEDeploymentSpec, ModelSource, Pool};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -54,9 +54,15 @@ pub fn revision(spec: &MoEDeploymentSpec) -> Result<String, serde_json::Error> {
 
 /// The first hex digits of a SHA-256.
 pub fn short_hash(bytes: &[u8], digits: usize) -> String {
-    let mut text: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+    let mut text = hex(&Sha256::digest(bytes));
     text.truncate(digits);
     text
+}
+
+/// Lower-case hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
 }
 
 fn hashed_pool(pool: &Pool) -> HashedPool<'_> {

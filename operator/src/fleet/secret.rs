@@ -11,7 +11,7 @@ use kube::{
 use rand::{RngCore, rngs::OsRng};
 use serde_json::json;
 
-use super::MANAGER;
+use super::{MANAGER, revision::hex};
 use crate::{error::Error, owner::Fleet};
 
 const TOKEN_BYTES: usize = 32;
@@ -80,5 +80,5 @@ fn token(secret: &Secret) -> Option<String> {
 fn fresh_token() -> String {
     let mut bytes = [0_u8; TOKEN_BYTES];
     OsRng.fill_bytes(&mut bytes);
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    hex(&bytes)
 }

@@ -89,7 +89,10 @@ pub type Derived = (FleetStatus, Vec<Transition>);
 pub fn derive(facts: &Facts<'_>, current: &MoEDeploymentStatus, now: &Time) -> Derived {
     let resolved = facts.resolved;
     let spec = &resolved.spec;
-    let prefill = spec.prefill.as_ref().map(|pool| PoolFacts::of(facts, pool, names::ROLE_PREFILL));
+    let prefill = spec
+        .prefill
+        .as_ref()
+        .map(|pool| PoolFacts::of(facts, pool, names::ROLE_PREFILL));
     let decode = PoolFacts::of(facts, &spec.decode, names::ROLE_DECODE);
     let router = router_status(facts, current);
     let available = available(facts);
@@ -157,13 +160,14 @@ impl PoolFacts {
         };
         let ready = count(&|p| p.ready);
         // A pod may carry the wanted revision and an older template still: the revision is only part of the template.
-        let newest = set.and_then(|s| s.status.as_ref()).and_then(|s| s.update_revision.clone());
+        let newest = set
+            .and_then(|s| s.status.as_ref())
+            .and_then(|s| s.update_revision.clone());
         let updated = count(&|p| {
             !p.terminating && p.revision == facts.resolved.revision && newest.as_ref().is_none_or(|n| *n == p.template)
         });
-        let observed = set.is_some_and(|s| {
-            s.status.as_ref().and_then(|status| status.observed_generation) >= s.metadata.generation
-        });
+        let observed = set
+            .is_some_and(|s| s.status.as_ref().and_then(|status| status.observed_generation) >= s.metadata.generation);
         Self {
             status: PoolStatus {
                 desired: pool.replicas,
@@ -193,6 +197,34 @@ impl PoolFacts {
             && status.replicas == status.desired
     }
 
+    /// Reason and sentence for a pool that is not as declared.
+    fn unsettled(&self) -> (&'static str, String) {
+        let PoolStatus {
+            desired,
+            ready,
+            updated,
+            replicas,
+            ..
+        } = self.status;
+        let role = self.role;
+        let counts = if ready < desired {
+            format!("{ready} of {desired} {role} workers are ready")
+        } else if updated < desired {
+            format!("{updated} of {desired} {role} workers run the newest spec")
+        } else if replicas > desired {
+            format!("{replicas} {role} workers exist, {desired} wanted")
+        } else {
+            format!("StatefulSet controller has not seen the newest spec of the {role} pool")
+        };
+        let because = self.blocking.as_ref().map(|b| format!("; {b}")).unwrap_or_default();
+        let reason = if ready < desired {
+            reason::TOO_FEW_READY
+        } else {
+            reason::ROLLING_OUT
+        };
+        (reason, format!("{counts}{because}"))
+    }
+
     fn available(&self, kind: &'static str) -> Verdict {
         let PoolStatus { desired, ready, .. } = self.status;
         let needed = desired.saturating_sub(self.max_unavailable).max(i32::from(desired > 0));
@@ -201,7 +233,12 @@ impl PoolFacts {
             return Verdict::new(kind, true, reason::ENOUGH_READY, message);
         }
         let because = self.blocking.as_ref().map(|b| format!("; {b}")).unwrap_or_default();
-        Verdict::new(kind, false, reason::TOO_FEW_READY, format!("{message}, {needed} needed{because}"))
+        Verdict::new(
+            kind,
+            false,
+            reason::TOO_FEW_READY,
+            format!("{message}, {needed} needed{because}"),
+        )
     }
 }
 
@@ -229,7 +266,12 @@ fn available(facts: &Facts<'_>) -> Verdict {
         let replicas = facts.resolved.spec.routing.router.replicas;
         let workload = format!("Deployment {}", names::router(&fleet.name));
         let because = stuck::blocking(facts.pods, names::ROLE_ROUTER, &workload, replicas, None).unwrap_or(workload);
-        return Verdict::new(kind, false, reason::NO_ROUTER_READY, format!("no router is ready; {because}"));
+        return Verdict::new(
+            kind,
+            false,
+            reason::NO_ROUTER_READY,
+            format!("no router is ready; {because}"),
+        );
     }
     let routable = routable_revisions(facts.pods, facts.resolved.spec.prefill.is_some());
     let listed = facts.document.map(|d| d.revisions.as_slice()).unwrap_or_default();
@@ -259,18 +301,8 @@ fn blocking(
     if let Some(failure) = facts.failure {
         return Some((reason::APPLY_FAILED, failure.to_owned()));
     }
-    for pool in prefill.into_iter().chain([decode]).filter(|p| !p.settled()) {
-        let PoolStatus { desired, ready, updated, replicas, .. } = pool.status;
-        let counts = if updated < desired && ready >= desired {
-            format!("{updated} of {desired} {} workers run the newest spec", pool.role)
-        } else if replicas > desired {
-            format!("{replicas} {} workers exist, {desired} wanted", pool.role)
-        } else {
-            format!("{ready} of {desired} {} workers are ready", pool.role)
-        };
-        let because = pool.blocking.as_ref().map(|b| format!("; {b}")).unwrap_or_default();
-        let reason = if ready < desired { reason::TOO_FEW_READY } else { reason::ROLLING_OUT };
-        return Some((reason, format!("{counts}{because}")));
+    if let Some(pool) = prefill.into_iter().chain([decode]).find(|p| !p.settled()) {
+        return Some(pool.unsettled());
     }
     if !router_settled(facts) {
         let fleet = &facts.resolved.fleet;
@@ -318,7 +350,12 @@ fn progressing(facts: &Facts<'_>, prefill: Option<&PoolFacts>, decode: &PoolFact
         Verdict::new(kind, false, reason::SETTLED, "nothing changes")
     } else {
         let revision = &facts.resolved.revision;
-        Verdict::new(kind, true, reason::ROLLING_OUT, format!("revision {revision}: {}", moving.join(", ")))
+        Verdict::new(
+            kind,
+            true,
+            reason::ROLLING_OUT,
+            format!("revision {revision}: {}", moving.join(", ")),
+        )
     }
 }
 

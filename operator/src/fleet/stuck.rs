@@ -7,7 +7,11 @@ pub fn blocking(pods: &[PodView], role: &str, workload: &str, expected: i32, rev
     let of_role: Vec<&PodView> = pods.iter().filter(|p| p.role == role && !p.terminating).collect();
     let troubled = of_role.iter().find(|p| !p.ready && p.trouble.is_some());
     if let Some(pod) = troubled {
-        return Some(format!("pod {}: {}", pod.name, pod.trouble.as_deref().unwrap_or_default()));
+        return Some(format!(
+            "pod {}: {}",
+            pod.name,
+            pod.trouble.as_deref().unwrap_or_default()
+        ));
     }
     let waiting = of_role.iter().find(|p| !p.ready);
     if let Some(pod) = waiting {

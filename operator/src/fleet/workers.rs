@@ -106,13 +106,13 @@ fn trouble(pod: &Pod) -> Option<String> {
             let reason = c.reason.as_deref().unwrap_or("Unschedulable");
             format!("{reason}: {}", c.message.as_deref().unwrap_or("no node fits"))
         });
-    let containers = status
+    let mut containers = status
         .init_container_statuses
         .iter()
         .flatten()
         .chain(status.container_statuses.iter().flatten());
     unschedulable
-        .or_else(|| containers.filter_map(container_trouble).next())
+        .or_else(|| containers.find_map(container_trouble))
         .or_else(|| {
             let reason = status.reason.as_deref()?;
             Some(format!("{reason}: {}", status.message.as_deref().unwrap_or_default()))
@@ -131,12 +131,22 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
             "CrashLoopBackOff" | "ImagePullBackOff" => last_exit(container).unwrap_or_default(),
             _ => waiting.message.clone().unwrap_or_default(),
         };
-        let image = if reason.contains("Image") { format!(" (image {})", container.image) } else { String::new() };
-        return Some(format!("{reason}{image}{}{message}", if message.is_empty() { "" } else { ": " }));
+        let image = if reason.contains("Image") {
+            format!(" (image {})", container.image)
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "{reason}{image}{}{message}",
+            if message.is_empty() { "" } else { ": " }
+        ));
     }
     if state.terminated.as_ref().is_some_and(|t| t.exit_code != 0) {
         let ended = state.terminated.as_ref()?;
-        return Some(format!("container {} exited with code {}", container.name, ended.exit_code));
+        return Some(format!(
+            "container {} exited with code {}",
+            container.name, ended.exit_code
+        ));
     }
     None
 }
@@ -144,5 +154,8 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
 fn last_exit(container: &ContainerStatus) -> Option<String> {
     let ended = container.last_state.as_ref()?.terminated.as_ref()?;
     let reason = ended.reason.as_deref().unwrap_or("ended");
-    Some(format!("container {} {reason}, exit code {}", container.name, ended.exit_code))
+    Some(format!(
+        "container {} {reason}, exit code {}",
+        container.name, ended.exit_code
+    ))
 }

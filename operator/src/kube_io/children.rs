@@ -86,10 +86,7 @@ impl Live {
                 .flatten()
                 .find(|o| o.controller == Some(true))
                 .cloned(),
-            foreign_fields: meta
-                .annotations
-                .as_ref()
-                .is_some_and(|a| a.contains_key(FOREIGN_MARK))
+            foreign_fields: meta.annotations.as_ref().is_some_and(|a| a.contains_key(FOREIGN_MARK))
                 || foreign::has_foreign_fields(meta.managed_fields.as_deref().unwrap_or_default(), manager),
         })
     }
@@ -163,7 +160,12 @@ impl Children {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let selector = format!("{}={},{}", names::LABEL_MANAGED_BY, names::MANAGED_BY, names::LABEL_DEPLOYMENT);
+        let selector = format!(
+            "{}={},{}",
+            names::LABEL_MANAGED_BY,
+            names::MANAGED_BY,
+            names::LABEL_DEPLOYMENT
+        );
         let (store, writer) = reflector::store::<PartialObjectMeta<K>>();
         let manager = self.manager;
         self.add_kind::<K>(store);
@@ -238,7 +240,11 @@ impl Children {
             .patch(&child.name, &params, &Patch::Apply(&child.body))
             .await
             .map_err(Error::write(child.label()))?;
-        let state = (hash, stored.uid().unwrap_or_default(), stored.resource_version().unwrap_or_default());
+        let state = (
+            hash,
+            stored.uid().unwrap_or_default(),
+            stored.resource_version().unwrap_or_default(),
+        );
         self.written
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -247,12 +253,7 @@ impl Children {
     }
 
     /// Reads the live object; refuses another owner's, and takes over fields that were added by hand.
-    async fn inspect(
-        &self,
-        api: &Api<DynamicObject>,
-        fleet: &Fleet,
-        child: &Child,
-    ) -> Result<Option<Live>, Error> {
+    async fn inspect(&self, api: &Api<DynamicObject>, fleet: &Fleet, child: &Child) -> Result<Option<Live>, Error> {
         let Some(object) = api
             .get_metadata_opt(&child.name)
             .await
@@ -262,32 +263,49 @@ impl Children {
         };
         let live = Live::of(&object, self.manager).ok_or(Error::Incomplete("uid"))?;
         if !owned(&live, fleet) {
-            let owner = live.controller.as_ref().map_or_else(
-                || "nobody".to_owned(),
-                |o| format!("{} {}", o.kind, o.name),
-            );
+            let owner = live
+                .controller
+                .as_ref()
+                .map_or_else(|| "nobody".to_owned(), |o| format!("{} {}", o.kind, o.name));
             return Err(Error::Foreign(format!(
                 "{} exists and belongs to {owner}: delete or rename it, or choose another name for this MoEDeployment",
                 child.label()
             )));
         }
         if object.metadata.deletion_timestamp.is_some() {
-            return Err(Error::Foreign(format!("{} is being deleted; it is made again when it is gone", child.label())));
+            return Err(Error::Foreign(format!(
+                "{} is being deleted; it is made again when it is gone",
+                child.label()
+            )));
         }
         if live.foreign_fields {
-            let entries = foreign::taken_over(object.metadata.managed_fields.as_deref().unwrap_or_default(), self.manager);
+            let entries = foreign::taken_over(
+                object.metadata.managed_fields.as_deref().unwrap_or_default(),
+                self.manager,
+            );
             // The test on resourceVersion keeps an edit that arrives meanwhile from being mixed up.
             let patch = json!({"metadata": {"managedFields": entries, "resourceVersion": live.version}});
             api.patch(&child.name, &PatchParams::default(), &Patch::Merge(&patch))
                 .await
                 .map_err(Error::write(child.label()))?;
-            tracing::info!(kind = child.resource.kind, name = child.name, namespace = fleet.namespace, "child was edited by hand: repairing");
+            tracing::info!(
+                kind = child.resource.kind,
+                name = child.name,
+                namespace = fleet.namespace,
+                "child was edited by hand: repairing"
+            );
         }
         Ok(Some(live))
     }
 
     /// Deletes children of the fleet that the plan does not name. Returns how many.
-    pub async fn delete_others(&self, client: &Client, fleet: &Fleet, planned: &[Child], keep: &[&str]) -> Result<usize, Error> {
+    pub async fn delete_others(
+        &self,
+        client: &Client,
+        fleet: &Fleet,
+        planned: &[Child],
+        keep: &[&str],
+    ) -> Result<usize, Error> {
         let mut deleted = 0;
         for kind in self.kinds.values() {
             for (name, uid) in (kind.owned_by)(&fleet.namespace, &fleet.uid) {
@@ -310,7 +328,12 @@ impl Children {
                     Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
                     Err(error) => return Err(Error::write(format!("{} {name}", kind.resource.kind))(error)),
                 }
-                tracing::info!(kind = kind.resource.kind, name, namespace = fleet.namespace, "child is no longer planned: deleted");
+                tracing::info!(
+                    kind = kind.resource.kind,
+                    name,
+                    namespace = fleet.namespace,
+                    "child is no longer planned: deleted"
+                );
             }
         }
         Ok(deleted)

@@ -133,7 +133,10 @@ mod tests {
         assert_eq!(changed.len(), 1, "a new condition is a transition");
         let (second, changed) = merge(&first, &[verdict(true, "b")], Some(2), &at(2));
         assert_eq!(second[0].last_transition_time, at(1));
-        assert_eq!((second[0].message.as_str(), second[0].observed_generation), ("b", Some(2)));
+        assert_eq!(
+            (second[0].message.as_str(), second[0].observed_generation),
+            ("b", Some(2))
+        );
         assert!(changed.is_empty(), "another message alone is no transition");
         let (third, changed) = merge(&second, &[verdict(false, "b")], Some(2), &at(3));
         assert_eq!(third[0].last_transition_time, at(3));

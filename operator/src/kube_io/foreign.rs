@@ -46,7 +46,9 @@ pub fn taken_over(entries: &[ManagedFieldsEntry], manager: &str) -> Vec<ManagedF
         entry.manager = Some(manager.to_owned());
         entry.operation = Some("Apply".to_owned());
         entry.subresource = None;
-        entry.fields_v1 = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1(Value::Object(fields)));
+        entry.fields_v1 = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1(Value::Object(
+            fields,
+        )));
         rest.push(entry);
     }
     rest
@@ -85,8 +87,18 @@ mod tests {
         let entries = [
             entry("me", "Apply", None, json!({"f:spec": {"f:replicas": {}}})),
             entry("kubectl-edit", "Update", None, json!({"f:spec": {"f:paused": {}}})),
-            entry("kube-controller-manager", "Update", Some("status"), json!({"f:status": {}})),
-            entry("kube-controller-manager", "Update", None, json!({"f:metadata": {"f:annotations": {}}})),
+            entry(
+                "kube-controller-manager",
+                "Update",
+                Some("status"),
+                json!({"f:status": {}}),
+            ),
+            entry(
+                "kube-controller-manager",
+                "Update",
+                None,
+                json!({"f:metadata": {"f:annotations": {}}}),
+            ),
         ];
         assert!(has_foreign_fields(&entries, "me"));
         let after = taken_over(&entries, "me");

@@ -68,7 +68,11 @@ fn container(resolved: &Resolved, pool: &Pool, role: &str) -> Container {
         args: Some(arguments(resolved, pool, role)),
         env: Some(environment(resolved, pool)),
         ports: Some(vec![port("http", names::ENGINE_PORT), port("kv", names::KV_PORT)]),
-        startup_probe: Some(probe(STARTUP_PERIOD_SECONDS, STARTUP_SECONDS / STARTUP_PERIOD_SECONDS, 2)),
+        startup_probe: Some(probe(
+            STARTUP_PERIOD_SECONDS,
+            STARTUP_SECONDS / STARTUP_PERIOD_SECONDS,
+            2,
+        )),
         readiness_probe: Some(probe(5, 3, 5)),
         // Only a worker that stays silent for a minute is restarted: under load an engine may answer late.
         liveness_probe: Some(probe(10, 6, 10)),
@@ -123,7 +127,10 @@ fn arguments(resolved: &Resolved, pool: &Pool, role: &str) -> Vec<String> {
 
 /// The operator's own variables, then the engine's, then the pool's; a later one of the same name wins in the place of the earlier.
 fn environment(resolved: &Resolved, pool: &Pool) -> Vec<EnvVar> {
-    let mut env = vec![field_env("POD_NAME", "metadata.name"), field_env("POD_IP", "status.podIP")];
+    let mut env = vec![
+        field_env("POD_NAME", "metadata.name"),
+        field_env("POD_IP", "status.podIP"),
+    ];
     let fixed = |name: &str, value: &str| EnvVar {
         name: name.into(),
         value: Some(value.into()),
@@ -148,7 +155,11 @@ fn model_path(resolved: &Resolved) -> String {
     if let Some(path) = &source.path {
         return path.clone();
     }
-    let folder = source.volume.as_ref().and_then(|v| v.path.as_deref()).unwrap_or_default();
+    let folder = source
+        .volume
+        .as_ref()
+        .and_then(|v| v.path.as_deref())
+        .unwrap_or_default();
     format!("{MODEL_FOLDER}/{}", folder.trim_matches('/'))
         .trim_end_matches('/')
         .to_owned()

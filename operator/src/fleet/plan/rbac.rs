@@ -53,7 +53,14 @@ pub(super) fn bindings(
     };
     Ok(vec![
         Child::of(&role)?,
-        Child::of(&binding(resolved, router.clone(), names::ROLE_ROUTER, "Role", &router, &router))?,
+        Child::of(&binding(
+            resolved,
+            router.clone(),
+            names::ROLE_ROUTER,
+            "Role",
+            &router,
+            &router,
+        ))?,
         Child::of(&binding(
             resolved,
             format!("{router}-pods"),

@@ -129,7 +129,10 @@ fn container(resolved: &Resolved) -> Container {
             .map(Into::into)
             .into(),
         ),
-        env: Some(vec![field_env("POD_NAME", "metadata.name"), field_env("POD_NAMESPACE", "metadata.namespace")]),
+        env: Some(vec![
+            field_env("POD_NAME", "metadata.name"),
+            field_env("POD_NAMESPACE", "metadata.namespace"),
+        ]),
         ports: Some(vec![
             port("http", names::ROUTER_HTTP_PORT),
             port("metrics", names::METRICS_PORT),
@@ -174,7 +177,11 @@ fn admin_service(resolved: &Resolved) -> Service {
         spec: Some(ServiceSpec {
             cluster_ip: Some("None".into()),
             selector: Some(fleet.selector(names::ROLE_ROUTER)),
-            ports: Some(vec![service_port("admin", i32::from(names::ROUTER_ADMIN_PORT), "admin")]),
+            ports: Some(vec![service_port(
+                "admin",
+                i32::from(names::ROUTER_ADMIN_PORT),
+                "admin",
+            )]),
             ..ServiceSpec::default()
         }),
         status: None,
