@@ -116,7 +116,8 @@ pub(crate) fn completion_tokens(body: &[u8]) -> u64 {
     serde_json::from_slice::<Whole>(body).map_or(0, |w| w.usage.completion_tokens)
 }
 
-/// Takes hand-off objects and routed experts out of a whole answer. The same bytes come back when there are none, as is the rule.
+/// Takes hand-off objects and routed experts out of a whole answer; null remains in their place, as engines without them answer. The same
+/// bytes come back when there are none, as is the rule.
 pub(super) fn strip_internal(body: Bytes) -> Bytes {
     strip(&body).map_or(body, Into::into)
 }
@@ -129,8 +130,10 @@ fn strip(body: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = ObjectWriter::with_capacity(body.len());
-    for (name, value) in fields.iter().filter(|(n, _)| *n != INTERNAL) {
-        if name == "choices" && experts {
+    for (name, value) in fields.iter() {
+        if name == INTERNAL {
+            out.field(name, "null");
+        } else if name == "choices" && experts {
             let kept: Vec<String> = choices.iter().map(without_experts).collect();
             out.field(name, &format!("[{}]", kept.join(",")));
         } else {
@@ -142,8 +145,9 @@ fn strip(body: &[u8]) -> Option<Vec<u8>> {
 
 fn without_experts(choice: &Fields<'_>) -> String {
     let mut out = ObjectWriter::with_capacity(256);
-    for (name, value) in choice.iter().filter(|(n, _)| *n != INTERNAL_OF_CHOICE) {
-        out.field(name, value.get());
+    for (name, value) in choice.iter() {
+        let internal = name == INTERNAL_OF_CHOICE;
+        out.field(name, if internal { "null" } else { value.get() });
     }
     String::from_utf8_lossy(&out.finish()).into_owned()
 }
@@ -162,7 +166,7 @@ mod tests {
         let stripped = strip_internal(Bytes::from_static(internal));
         assert_eq!(
             stripped,
-            r#"{"id":"a","choices":[{"text":"x","n":1e2}],"usage":{"completion_tokens":7}}"#
+            r#"{"id":"a","choices":[{"text":"x","routed_experts":null,"n":1e2}],"kv_transfer_params":null,"usage":{"completion_tokens":7}}"#
         );
         assert_eq!(completion_tokens(&stripped), 7);
         let text = Bytes::from_static(b"not json");

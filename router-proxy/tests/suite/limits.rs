@@ -1,0 +1,80 @@
+//! Requests that are refused at the door.
+
+use serde_json::{Value, json};
+
+use super::common::{Engine, Fleet, PROMPT, body, streamed, success};
+
+async fn code(answer: reqwest::Response) -> (u16, String) {
+    let status = answer.status().as_u16();
+    let body: Value = answer.json().await.unwrap();
+    assert!(
+        body["error"]["message"].is_string() && body["error"]["type"].is_string(),
+        "{body}"
+    );
+    (status, body["error"]["code"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn bodies_too_large_compressed_or_meaningless() {
+    let fleet = Fleet::with_flags(1, 1, &["--max-body-bytes", "10000"]).await;
+    let router = &fleet.router;
+    for size in [10_001, 15_000, 1_000_000] {
+        let large = router
+            .post("/v1/completions", &json!({"prompt": "a".repeat(size)}))
+            .await;
+        assert_eq!(code(large).await, (413, "body_too_large".to_owned()));
+    }
+    let fits = router.post("/v1/completions", &body(&"a ".repeat(100), 1)).await;
+    success(fits).await;
+    let post = |bytes: &'static str| {
+        router
+            .client
+            .post(format!("{}/v1/completions", router.base))
+            .body(bytes)
+    };
+    let zipped = post("x").header("content-encoding", "gzip").send().await.unwrap();
+    assert_eq!(code(zipped).await, (415, "content_encoding".to_owned()));
+    for bad in ["", "no json", "[]", "{}", r#"{"prompt":null}"#] {
+        assert_eq!(
+            code(post(bad).send().await.unwrap()).await,
+            (400, "invalid_body".to_owned()),
+            "{bad:?}"
+        );
+    }
+    router.at_rest().await;
+    let refused = r#"requests_total{endpoint="completions",outcome="Refused"}"#;
+    assert_eq!(router.metric(refused).await, 9.0);
+}
+
+#[tokio::test]
+async fn more_requests_than_allowed_are_told_to_come_again() {
+    let fleet = Fleet::of(
+        vec![Engine::start(true).await],
+        vec![Engine::slow(20.0).await],
+        &["--max-requests", "2"],
+    )
+    .await;
+    let one = fleet.router.post("/v1/completions", &streamed(PROMPT, 200)).await;
+    let two = fleet.router.post("/v1/completions", &streamed(PROMPT, 200)).await;
+    let three = fleet.router.post("/v1/completions", &body(PROMPT, 1)).await;
+    assert_eq!(three.headers()["retry-after"], "1");
+    assert_eq!(code(three).await, (429, "router_overloaded".to_owned()));
+    drop((one, two));
+    fleet.router.at_rest().await;
+    success(fleet.router.post("/v1/completions", &body(PROMPT, 1)).await).await;
+}
+
+#[tokio::test]
+async fn without_a_document_the_router_is_alive_but_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("document.json");
+    let document = path.to_str().unwrap();
+    let fleet = Fleet::with_flags(1, 1, &["--document", document]).await;
+    assert_eq!(fleet.router.ready().await, 503);
+    let answer = fleet.router.post("/v1/completions", &body(PROMPT, 1)).await;
+    assert_eq!(answer.headers()["retry-after"], "1");
+    assert_eq!(code(answer).await, (503, "unavailable".to_owned()));
+    let state = fleet.router.state().await;
+    assert_eq!(state.generation, 0);
+    assert!(state.problem.unwrap().contains("document.json"));
+}
