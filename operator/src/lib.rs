@@ -20,4 +20,6 @@ pub mod owner;
 pub mod retry;
 pub mod router_admin;
 pub mod run;
+#[cfg(test)]
+mod testing;
 pub mod watch;

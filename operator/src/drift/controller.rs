@@ -8,10 +8,7 @@ use std::{
 use coterie_crds::v1alpha1::{
     CalibrationSource, CentroidTable, DriftMode, MoEDeployment, MoEDeploymentStatus, RunReason,
 };
-use coterie_locality::{
-    drift::{SignalState, SlideSummary, Thresholds, Verdict as Judgement, judge, select_window},
-    table::Baselines,
-};
+use coterie_locality::drift::{SignalState, Thresholds, Verdict as Judgement};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{Api, runtime::controller::Action};
 
@@ -20,7 +17,7 @@ use super::{
     coverage::Coverage,
     gate::{self, Gate},
     status::{self, OwnStatus, Seen},
-    window::{self, Combined, MAX_SLIDES, SLIDES_PER_WINDOW},
+    window::{self, Combined, SLIDES_PER_WINDOW},
 };
 use crate::{
     calibration,
@@ -136,6 +133,8 @@ impl Poll<'_> {
             None => Err(silence.unwrap_or_default()),
         };
         let window = Duration::from_millis(self.slide_ms.saturating_mul(SLIDES_PER_WINDOW));
+        let thresholds = thresholds(&self.deployment.spec.drift);
+        let sustain = self.deployment.spec.drift.sustain.unsigned_abs();
         Ok(self.ctx.drift.with(self.fleet, |memory| {
             if memory.digest != active.digest {
                 *memory = super::memory::Remembered {
@@ -147,7 +146,7 @@ impl Poll<'_> {
                 Ok(slides) => {
                     memory.silent_since = None;
                     let last = combined.map_or(0, |c| c.last_complete);
-                    self.advance(memory, &baselines, &slides, last);
+                    memory.advance(&baselines, &slides, last, &thresholds, sustain);
                 }
                 Err(why) => {
                     let at = Instant::now();
@@ -163,32 +162,6 @@ impl Poll<'_> {
                 |(signals, verdict)| Seen::Judged(signals, verdict),
             )
         }))
-    }
-
-    /// Judges every slide that became complete since the last poll, in order.
-    fn advance(
-        &self,
-        memory: &mut super::memory::Remembered,
-        baselines: &Baselines,
-        slides: &[SlideSummary],
-        last: u64,
-    ) {
-        let Some(first) = slides.first().map(|s| s.slide) else {
-            return;
-        };
-        let thresholds = thresholds(&self.deployment.spec.drift);
-        let sustain = self.deployment.spec.drift.sustain.unsigned_abs();
-        // At a start only the newest slides are judged: enough to know whether a signal has lasted.
-        let oldest = last.saturating_sub(u64::from(sustain).max(SLIDES_PER_WINDOW));
-        let begin = memory.judged.map_or(oldest, |j| j + 1).max(oldest).max(first);
-        for slide in begin..=last {
-            let window = select_window(slides, slide, SLIDES_PER_WINDOW, MAX_SLIDES, thresholds.min_requests);
-            let signals = judge(baselines, window, &thresholds);
-            let verdict = memory.state.advance(&memory.digest, slide, &signals, sustain);
-            tracing::debug!(fleet = %self.fleet, slide, signed = signals.signed, fit = signals.fit.live, skew = signals.skew.live, ?verdict, "slide judged");
-            memory.judged = Some(slide);
-            memory.last = Some((signals, verdict));
-        }
     }
 
     /// Starts a re-fit if the gate is open. Returns when it was started.

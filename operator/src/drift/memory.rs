@@ -6,8 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use coterie_locality::drift::{DriftState, Signals, Verdict};
+use coterie_locality::{
+    drift::{DriftState, Signals, SlideSummary, Thresholds, Verdict, judge, select_window},
+    table::Baselines,
+};
 
+use super::window::{MAX_SLIDES, SLIDES_PER_WINDOW};
 use crate::owner::Fleet;
 
 /// One fleet's memory.
@@ -26,6 +30,30 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// Judges every slide up to `last` that became complete since the last time, in order. `slides` are those of the active table.
+    pub fn advance(
+        &mut self,
+        baselines: &Baselines,
+        slides: &[SlideSummary],
+        last: u64,
+        thresholds: &Thresholds,
+        sustain: u32,
+    ) {
+        let Some(first) = slides.first().map(|s| s.slide) else {
+            return;
+        };
+        // At a start only the newest slides are judged: enough to know whether a signal has lasted.
+        let oldest = last.saturating_sub(u64::from(sustain).max(SLIDES_PER_WINDOW));
+        let begin = self.judged.map_or(oldest, |judged| judged + 1).max(oldest).max(first);
+        for slide in begin..=last {
+            let window = select_window(slides, slide, SLIDES_PER_WINDOW, MAX_SLIDES, thresholds.min_requests);
+            let signals = judge(baselines, window, thresholds);
+            let verdict = self.state.advance(&self.digest, slide, &signals, sustain);
+            self.judged = Some(slide);
+            self.last = Some((signals, verdict));
+        }
+    }
+
     /// How long routers have been silent.
     pub fn silent_for(&self, now: Instant) -> Duration {
         self.silent_since

@@ -1,1 +1,5 @@
-//! Tests.
+//! Tests of the drift controller's pure parts.
+
+mod gates;
+mod verdicts;
+mod windows;

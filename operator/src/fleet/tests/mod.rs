@@ -1,1 +1,5 @@
-//! Tests.
+//! Tests of the fleet controller's pure parts.
+
+mod document;
+mod plan;
+mod status;
