@@ -25,7 +25,7 @@ async fn upgrade_and_reinstall_move_no_worker() -> Result<()> {
         OPERATOR_NAMESPACE,
         "--reuse-values",
         "--set",
-        "operator.logLevel=debug",
+        "log.filter=debug",
         "--wait",
         "--timeout",
         "120s",

@@ -203,7 +203,7 @@ async fn operator_restarted_while_pools_come_up_changes_no_pod() -> Result<()> {
         "delete",
         "pod",
         "-l",
-        "app.kubernetes.io/component=operator",
+        "app.kubernetes.io/name=coterie-operator",
     ];
     kubectl(&[&operators[..], &["--grace-period=0", "--force", "--wait=false"]].concat()).await?;
     fleet.settle().await?;
@@ -245,7 +245,7 @@ async fn scale_operator(replicas: u32) -> Result<()> {
             "get",
             "pods",
             "-l",
-            "app.kubernetes.io/component=operator",
+            "app.kubernetes.io/name=coterie-operator",
             "-o",
             "name",
         ];
