@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Assets, Clock, Engine, EngineHandle, EngineOptions};
 use crate::http::{App, AppSettings, Ready, router};
-use crate::kv::serve_side_channel;
+use crate::kv::{serve_side_channel, without_delay};
 use crate::model::Model;
 use crate::recording::{Recording, RecordingIndex};
 use crate::settings::Settings;
@@ -21,6 +21,10 @@ use crate::tokenizer::TextCodec;
 const MAX_BODY: usize = 32 << 20;
 /// A drained worker ends after it has been without requests for so long: routers need a moment to notice that it leaves.
 const QUIET: Duration = Duration::from_secs(1);
+/// A drained prefill worker waits so long for decode workers that have not pulled yet.
+const PINNED: Duration = Duration::from_secs(10);
+/// Time for a stopped worker's last answers to reach their clients.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A worker that listens; it answers once it is loaded.
 pub struct Server {
@@ -55,7 +59,7 @@ impl Server {
         let stop = CancellationToken::new();
         let (routes, stopped) = (router(Arc::clone(&app)), stop.clone());
         let mut tasks = vec![tokio::spawn(async move {
-            axum::serve(listener, routes)
+            axum::serve(without_delay(listener), routes)
                 .with_graceful_shutdown(stopped.cancelled_owned())
                 .await
         })];
@@ -108,33 +112,41 @@ impl Server {
         self.stop().await
     }
 
-    /// Stops at once.
+    /// Stops at once: sequences that still run are aborted, and their clients told.
     pub async fn stop(self) -> Result<()> {
         self.stop.cancel();
         let engine = self.engine;
-        // Ends the sequences, so that their connections end and the listeners can stop.
         tokio::task::spawn_blocking(move || engine.stop())
             .await
             .context("the engine did not stop")?;
-        for task in self.tasks {
-            task.abort();
-            let _ = task.await;
+        let mut in_flight = self.app.drain().in_flight();
+        let _ = tokio::time::timeout(FAREWELL, in_flight.wait_for(|n| *n == 0)).await;
+        for mut task in self.tasks {
+            if tokio::time::timeout(FAREWELL, &mut task).await.is_err() {
+                task.abort();
+            }
         }
+        tracing::info!("stopped");
         Ok(())
     }
 
-    /// Returns when there has been nothing in flight and no KV waiting for its decode worker for a while.
+    /// Returns when there has been nothing in flight for a while, and no KV waits for its decode worker (or has waited long enough).
     async fn idle(&self) {
         let mut in_flight = self.app.drain().in_flight();
-        loop {
+        let mut quiet_for = Duration::ZERO;
+        while quiet_for < PINNED {
             if in_flight.wait_for(|n| *n == 0).await.is_err() {
                 return;
             }
-            let quiet = tokio::time::timeout(QUIET, in_flight.wait_for(|n| *n > 0))
+            if tokio::time::timeout(QUIET, in_flight.wait_for(|n| *n > 0))
                 .await
-                .is_err();
-            let pinned = self.engine.handle().snapshot().await.map_or(0, |s| s.hand_offs);
-            if quiet && pinned == 0 {
+                .is_ok()
+            {
+                quiet_for = Duration::ZERO;
+                continue;
+            }
+            quiet_for += QUIET;
+            if self.engine.handle().snapshot().await.is_none_or(|s| s.hand_offs == 0) {
                 return;
             }
         }

@@ -32,7 +32,7 @@ pub(super) enum Phase {
 
 /// A sequence that holds blocks.
 pub(super) struct Job {
-    pub(super) sub: Submission,
+    pub(super) sub: Box<Submission>,
     pub(super) phase: Phase,
     pub(super) table: Vec<u32>,
     /// Prompt positions whose KV is here.
@@ -81,7 +81,7 @@ impl Worker {
     }
 
     /// A job with its blocks, or the submission back if there are not enough.
-    pub(super) fn admit(&mut self, sub: Submission, now: f64) -> Result<Job, Submission> {
+    pub(super) fn admit(&mut self, sub: Box<Submission>, now: f64) -> Result<Job, Box<Submission>> {
         let budget = self.budget(&sub);
         let needed = self.pool.needed(sub.prompt.len() + budget - 1);
         let Some(table) = self.pool.take(needed) else {
@@ -160,15 +160,13 @@ impl Worker {
     pub(super) fn decode(&mut self, job: &mut Job) -> Produced {
         if let (Some(at), Some(index)) = (job.sub.recorded, &self.assets.recording) {
             let recording = index.recording();
-            match (at.offset + job.generated.len()).checked_sub(1) {
-                Some(step) => job
-                    .row
-                    .copy_from_slice(recording.decode_row(at.request, step.min(recording.steps - 1))),
-                None => {
-                    let rows = recording.prefill_rows(at.request);
-                    let width = job.row.len();
-                    job.row.copy_from_slice(&rows[rows.len() - width..]);
-                }
+            if let Some(step) = (at.offset + job.generated.len()).checked_sub(1) {
+                job.row
+                    .copy_from_slice(recording.decode_row(at.request, step.min(recording.steps - 1)));
+            } else {
+                let rows = recording.prefill_rows(at.request);
+                let width = job.row.len();
+                job.row.copy_from_slice(&rows[rows.len() - width..]);
             }
         } else {
             let position = job.sub.prompt.len() + job.generated.len() - 1;

@@ -115,8 +115,8 @@ impl Engine {
         let runtime = tokio::runtime::Handle::current();
         let core = Core::new(worker, options, clock, inbox, handle.commands.clone(), pulls, runtime);
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            let _life = life;
             core.run();
+            drop(life);
         })?;
         Ok(Self { handle, thread })
     }

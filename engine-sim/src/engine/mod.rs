@@ -3,6 +3,7 @@
 mod clock;
 mod compute;
 mod core;
+mod delivery;
 mod handle;
 mod histogram;
 mod output;

@@ -6,6 +6,7 @@ use crate::engine::StopReason;
 use crate::kv::HandOff;
 
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "names of the API")]
 pub(super) struct Usage {
     pub(super) prompt_tokens: usize,
     pub(super) total_tokens: usize,
@@ -192,9 +193,15 @@ pub(super) struct ChatDeltaChoice<'a> {
     pub(super) delta: ChatDelta<'a>,
     pub(super) logprobs: Option<ChatLogprobs>,
     pub(super) finish_reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stop_reason: Option<Option<Stop>>,
+    #[serde(flatten)]
+    pub(super) end: Option<ChatEnd>,
     pub(super) token_ids: Option<&'a [u32]>,
+}
+
+/// In a choice's last event only.
+#[derive(Serialize)]
+pub(super) struct ChatEnd {
+    pub(super) stop_reason: Option<Stop>,
 }
 
 #[derive(Serialize)]

@@ -33,7 +33,6 @@ struct ModelCard {
 }
 
 #[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "names of the API")]
 struct Permission {
     id: String,
     object: &'static str,

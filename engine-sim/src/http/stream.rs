@@ -14,7 +14,9 @@ use serde::Serialize;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::admission::{Endpoint, Plan};
-use super::answer::{ChatChunk, ChatDelta, ChatDeltaChoice, CompletionChunk, CompletionDelta, Usage, UsageChunk};
+use super::answer::{
+    ChatChunk, ChatDelta, ChatDeltaChoice, ChatEnd, CompletionChunk, CompletionDelta, Usage, UsageChunk,
+};
 use super::app::{App, InFlight, unix_seconds};
 use super::errors::ApiError;
 use super::generate::{Sequence, chat_logprobs, completion_logprobs, cut_after, engine_gone};
@@ -204,7 +206,7 @@ impl Stream {
                 },
                 logprobs: None,
                 finish_reason: None,
-                stop_reason: None,
+                end: None,
                 token_ids: None,
             },
             None,
@@ -232,7 +234,9 @@ impl Stream {
                 },
                 logprobs,
                 finish_reason: reason,
-                stop_reason: stop.map(|stop| stop.map(Into::into)),
+                end: stop.map(|stop| ChatEnd {
+                    stop_reason: stop.map(Into::into),
+                }),
                 token_ids: self.plan.return_token_ids.then_some(&ids),
             },
             self.fingerprint(last),

@@ -9,5 +9,5 @@ mod wire;
 pub use blocks::{BlockPool, Content, Paged};
 pub use pins::Pins;
 pub use pull::{HandOff, PullClient, PullError};
-pub use side_channel::serve_side_channel;
+pub use side_channel::{serve_side_channel, without_delay};
 pub use wire::{Blocks, export, import};

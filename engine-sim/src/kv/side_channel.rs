@@ -1,11 +1,13 @@
 //! The prefill worker's end of the side channel: `POST /kv/read` and `POST /kv/notify`.
 
 use std::future::Future;
+use std::net::SocketAddr;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::serve::{Listener, ListenerExt};
 use axum::{Json, Router};
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -35,7 +37,18 @@ pub async fn serve_side_channel(
         .route("/kv/read", post(read))
         .route("/kv/notify", post(notify))
         .with_state(engine);
-    axum::serve(listener, app).with_graceful_shutdown(stop).await
+    axum::serve(without_delay(listener), app)
+        .with_graceful_shutdown(stop)
+        .await
+}
+
+/// Small writes, such as a stream's tokens, leave at once.
+pub fn without_delay(listener: TcpListener) -> impl Listener<Addr = SocketAddr> {
+    listener.tap_io(|tcp| {
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+    })
 }
 
 async fn read(State(engine): State<EngineHandle>, Json(body): Json<Read>) -> Response {

@@ -55,12 +55,13 @@ pub fn parse(bytes: &[u8]) -> Result<Array<'_>, String> {
 
 /// Writes bytes as a `|u1` array.
 pub fn write_u8(shape: &[usize], data: &[u8]) -> Vec<u8> {
-    let mut axes: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    if shape.len() > 1 {
-        axes.truncate(axes.len() - 2);
+    let axes: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    // A tuple of one keeps its comma.
+    let axes = if axes.len() == 1 {
+        format!("{},", axes[0])
     } else {
-        axes = axes.trim_end().to_owned();
-    }
+        axes.join(", ")
+    };
     let mut header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({axes}), }}");
     let unpadded = MAGIC.len() + 4 + header.len() + 1;
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));

@@ -1,4 +1,5 @@
 //! Workers as a whole, over HTTP.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod common;
 mod dialect;
