@@ -81,15 +81,22 @@ pub fn evaluate(
     let by_table = assign(&table.cluster_shares(), &names, &BTreeMap::default());
     let table_similarity = table_similarities(table, requests, &by_table)?;
     let domain_similarity = domain_similarities(requests, &names);
+    let (by_tau, by_domain) = (band(table.tau)?, band(0.0)?);
+    let oracle = || {
+        domain_similarity
+            .as_ref()
+            .map(|similarity| fleet.run(&by_domain, Some(similarity)))
+    };
+    let ((least_loaded, random), (table, domain_oracle)) = rayon::join(
+        || rayon::join(|| fleet.run(&LeastLoaded, None), || fleet.run(&Random, None)),
+        || rayon::join(|| fleet.run(&by_tau, Some(&table_similarity)), oracle),
+    );
     Some(DistinctExperts {
         batch,
-        least_loaded: fleet.run(&LeastLoaded, None),
-        random: fleet.run(&Random, None),
-        table: fleet.run(&band(table.tau)?, Some(&table_similarity)),
-        domain_oracle: match domain_similarity {
-            Some(similarity) => Some(fleet.run(&band(0.0)?, Some(&similarity))),
-            None => None,
-        },
+        least_loaded,
+        random,
+        table,
+        domain_oracle,
     })
 }
 
@@ -219,7 +226,7 @@ impl Fleet {
             loads[decision.worker] += 1.0;
             self.add(&mut unions, decision.worker, request, 1.0);
             running.push_back((request, decision.worker));
-            if running.len() == room && arrival % self.batch == 0 {
+            if running.len() == room && arrival % (2 * self.batch) == 0 {
                 for (load, union) in loads.iter().zip(unions.chunks_exact(self.cells)) {
                     sum += f64::from(*load) * self.distinct(union);
                     weight += f64::from(*load);
@@ -237,6 +244,6 @@ impl Fleet {
 
     /// Expected distinct experts per layer of a batch with these summed ln(1 - p).
     fn distinct(&self, union: &[f32]) -> f64 {
-        union.iter().map(|u| f64::from(-u.min(0.0).exp_m1())).sum::<f64>() / self.layers as f64
+        f64::from(union.iter().map(|u| 1.0 - u.min(0.0).exp()).sum::<f32>()) / self.layers as f64
     }
 }

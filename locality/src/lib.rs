@@ -6,6 +6,7 @@
 pub mod assign;
 pub mod counts;
 pub mod drift;
+pub mod eldr;
 pub mod evaluate;
 pub mod fit;
 pub mod geometry;
@@ -14,6 +15,7 @@ pub mod layers;
 pub mod npy;
 #[cfg(test)]
 mod npy_tests;
+pub mod npz;
 pub mod policy;
 pub mod prefix_hash;
 #[cfg(test)]

@@ -9,6 +9,8 @@ use crate::geometry::Geometry;
 
 /// Longest accepted header in bytes; real ones are 118.
 pub const MAX_HEADER: usize = 4096;
+/// Longest accepted text element in characters.
+pub const MAX_TEXT: usize = 1 << 20;
 /// Most dimensions of an accepted array.
 pub const MAX_DIMENSIONS: usize = 8;
 
@@ -19,8 +21,16 @@ pub enum Dtype {
     U8,
     /// Little-endian u16.
     U16,
+    /// Little-endian u32.
+    U32,
+    /// Little-endian i16.
+    I16,
     /// Little-endian i32.
     I32,
+    /// Little-endian i64.
+    I64,
+    /// Text of this many UTF-32 characters, little-endian, padded with zeros.
+    Text(usize),
 }
 
 impl Dtype {
@@ -28,8 +38,10 @@ impl Dtype {
     pub fn size(self) -> usize {
         match self {
             Self::U8 => 1,
-            Self::U16 => 2,
-            Self::I32 => 4,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 => 4,
+            Self::I64 => 8,
+            Self::Text(characters) => characters.saturating_mul(4),
         }
     }
 }
@@ -40,8 +52,8 @@ pub enum NpyError {
     /// Not an `.npy` file, or cut inside its header.
     #[error("npy: {0}")]
     Malformed(&'static str),
-    /// An element type other than uint8, uint16, int32.
-    #[error("npy: element type '{0}' is not supported (uint8, uint16 or int32 little-endian)")]
+    /// An element type that is not read here.
+    #[error("npy: element type '{0}' is not supported (expert ids are uint8, uint16 or int32, little-endian)")]
     Dtype(String),
     /// The data are shorter or longer than the shape says.
     #[error("npy: {got} bytes of data where the shape asks for {expected}")]
@@ -120,6 +132,59 @@ impl<'a> Array<'a> {
     }
 }
 
+impl Array<'_> {
+    /// All elements as whole numbers; `None` for text and for values below 0 or above 2^32 - 1.
+    pub fn whole_numbers(&self) -> Option<Vec<u32>> {
+        let data = self.data;
+        match self.dtype {
+            Dtype::U8 => Some(data.iter().map(|b| u32::from(*b)).collect()),
+            Dtype::U16 => Some(
+                data.as_chunks()
+                    .0
+                    .iter()
+                    .map(|b| u32::from(u16::from_le_bytes(*b)))
+                    .collect(),
+            ),
+            Dtype::U32 => Some(data.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect()),
+            Dtype::I16 => data
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| u32::try_from(i16::from_le_bytes(*b)).ok())
+                .collect(),
+            Dtype::I32 => data
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| u32::try_from(i32::from_le_bytes(*b)).ok())
+                .collect(),
+            Dtype::I64 => data
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| u32::try_from(i64::from_le_bytes(*b)).ok())
+                .collect(),
+            Dtype::Text(_) => None,
+        }
+    }
+
+    /// The one text of an array without dimensions or with one element; `None` for anything else.
+    pub fn text(&self) -> Option<String> {
+        let one = self.shape.iter().all(|d| *d == 1);
+        if !one || !matches!(self.dtype, Dtype::Text(_)) {
+            return None;
+        }
+        let characters = self
+            .data
+            .as_chunks()
+            .0
+            .iter()
+            .map(|b| u32::from_le_bytes(*b))
+            .take_while(|c| *c != 0);
+        characters.map(char::from_u32).collect()
+    }
+}
+
 /// Counts the rows `rows` (for instance `..prompt_tokens`) of an `.npy` array [rows, L, k] of expert ids.
 ///
 /// Base64, where an engine uses it, is decoded by the caller.
@@ -151,6 +216,9 @@ pub fn counts_from_npy(
             end,
             rows: present,
         });
+    }
+    if !matches!(array.dtype, Dtype::U8 | Dtype::U16 | Dtype::I32) {
+        return Err(NpyError::Dtype(format!("{:?}", array.dtype)));
     }
     let row_bytes = geometry.ids_per_token() * array.dtype.size();
     let data = array.data.get(start * row_bytes..end * row_bytes).unwrap_or(&[]);
@@ -247,8 +315,14 @@ fn parse_dtype(name: &str) -> Result<Dtype, NpyError> {
     match name {
         "|u1" | "<u1" | "u1" => Ok(Dtype::U8),
         "<u2" => Ok(Dtype::U16),
+        "<u4" => Ok(Dtype::U32),
+        "<i2" => Ok(Dtype::I16),
         "<i4" => Ok(Dtype::I32),
-        other => Err(NpyError::Dtype(other.chars().take(32).collect())),
+        "<i8" => Ok(Dtype::I64),
+        other => match other.strip_prefix("<U").map(str::parse) {
+            Some(Ok(characters)) if characters <= MAX_TEXT => Ok(Dtype::Text(characters)),
+            _ => Err(NpyError::Dtype(other.chars().take(32).collect())),
+        },
     }
 }
 

@@ -40,12 +40,7 @@ pub struct Ranking {
 impl Ranking {
     /// Sorts the values; NaN sorts last.
     pub fn new(values: &[f32]) -> Self {
-        let mut keyed: Vec<u64> = values
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (u64::from(ordered(*v)) << 32) | i as u64)
-            .collect();
-        keyed.sort_unstable();
+        let keyed = radix_sorted(values);
         let mut runs = Vec::new();
         for (at, key) in keyed.iter().enumerate() {
             if keyed.get(at + 1).is_none_or(|next| next >> 32 != key >> 32) {
@@ -85,6 +80,37 @@ impl Ranking {
             start = *end as usize;
         }
     }
+}
+
+/// (ordered bits, index) of each value, ascending: three counting passes over 11 bits each, which for tens of thousands of values takes a
+/// fraction of a comparison sort's time. Layer selection ranks the same pairs over a thousand times.
+fn radix_sorted(values: &[f32]) -> Vec<u64> {
+    const BITS: u32 = 11;
+    const BUCKETS: usize = 1 << BITS;
+    let mut from: Vec<u64> = values
+        .iter()
+        .enumerate()
+        .map(|(i, v)| (u64::from(ordered(*v)) << 32) | i as u64)
+        .collect();
+    let mut to = vec![0u64; from.len()];
+    for pass in 0..3 {
+        let digit = |key: u64| (key >> (32 + pass * BITS)) as usize & (BUCKETS - 1);
+        let mut starts = [0usize; BUCKETS];
+        for key in &from {
+            starts[digit(*key)] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += std::mem::replace(start, sum);
+        }
+        for key in &from {
+            let slot = &mut starts[digit(*key)];
+            to[*slot] = *key;
+            *slot += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+    }
+    from
 }
 
 /// Bits that order as the floats do; -0 and 0 are equal.

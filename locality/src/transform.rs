@@ -22,6 +22,8 @@ pub enum TransformKind {
     Sqrt,
     /// 1 where the expert was used at all.
     Binary,
+    /// Summed gate probabilities as they are, where an engine returns floats: takes values, not counts.
+    GateProbability,
 }
 
 /// Layer mask, kind and IDF weights: what turns counts into signatures.
@@ -61,6 +63,9 @@ pub enum TransformError {
         /// Length expected.
         expected: usize,
     },
+    /// Counts given to a transform of gate probabilities.
+    #[error("transform: gate probabilities are needed, counts were given; use a table with another transform")]
+    NotCounts,
     /// A value that is negative or not finite.
     #[error("transform: negative or non-finite input")]
     Value,
@@ -143,10 +148,13 @@ impl Transform {
             });
         }
         self.check_output(out)?;
+        if self.kind == TransformKind::GateProbability {
+            return Err(TransformError::NotCounts);
+        }
         for (layer, row) in self.kept_layers.iter().zip(out.chunks_exact_mut(self.geometry.experts)) {
             let cells = counts.layer(usize::from(*layer));
             match self.kind {
-                TransformKind::Count | TransformKind::CountIdf => {
+                TransformKind::Count | TransformKind::CountIdf | TransformKind::GateProbability => {
                     row.iter_mut().zip(cells).for_each(|(o, c)| *o = *c as f32);
                 }
                 TransformKind::Sqrt => row.iter_mut().zip(cells).for_each(|(o, c)| *o = (*c as f32).sqrt()),
@@ -176,7 +184,9 @@ impl Transform {
             let start = usize::from(*layer) * experts;
             let cells = values.get(start..start + experts).unwrap_or(&[]);
             match self.kind {
-                TransformKind::Count | TransformKind::CountIdf => row.copy_from_slice(cells),
+                TransformKind::Count | TransformKind::CountIdf | TransformKind::GateProbability => {
+                    row.copy_from_slice(cells);
+                }
                 TransformKind::Sqrt => row.iter_mut().zip(cells).for_each(|(o, c)| *o = c.sqrt()),
                 TransformKind::Binary => row
                     .iter_mut()

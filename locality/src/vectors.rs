@@ -5,17 +5,24 @@ use rayon::prelude::*;
 
 use crate::score::dot;
 
+/// Rows that one task takes together: each unit vector is fetched once for all of them.
+const ROWS_PER_TASK: usize = 4;
+
 /// Similarities [N, K] of N rows to K unit vectors, both of length `dim`.
 pub(crate) fn similarities(rows: &[f32], units: &[f32], dim: usize) -> Vec<f32> {
-    let clusters = units.len() / dim.max(1);
-    let mut out = vec![0.0; rows.len() / dim.max(1) * clusters];
-    out.par_chunks_mut(clusters.max(1))
-        .zip(rows.par_chunks_exact(dim.max(1)))
-        .for_each(|(scores, row)| {
-            for (score, unit) in scores.iter_mut().zip(units.chunks_exact(dim)) {
+    let dim = dim.max(1);
+    let clusters = (units.len() / dim).max(1);
+    let mut out = vec![0.0; rows.len() / dim * clusters];
+    let tasks = out
+        .par_chunks_mut(clusters * ROWS_PER_TASK)
+        .zip(rows.par_chunks(dim * ROWS_PER_TASK));
+    tasks.for_each(|(scores, rows)| {
+        for (c, unit) in units.chunks_exact(dim).enumerate() {
+            for (score, row) in scores.iter_mut().skip(c).step_by(clusters).zip(rows.chunks_exact(dim)) {
                 *score = dot(row, unit);
             }
-        });
+        }
+    });
     out
 }
 

@@ -23,13 +23,16 @@ pub struct KMeansOptions {
     pub clusters: usize,
     /// Seed of the first centroids.
     pub seed: u64,
-    /// Runs from different first centroids; the best objective is kept. At least 1; a warm start makes it 1.
+    /// First centroids tried; the run with the best objective after a few iterations goes on. At least 1; a warm start makes it 1.
     pub restarts: usize,
     /// Most iterations of a run.
     pub max_iterations: usize,
     /// Bounds on cluster sizes.
     pub balance: Balance,
 }
+
+/// Iterations after which runs from different first centroids are compared.
+const SOUNDING_ITERATIONS: usize = 3;
 
 /// Bounds on cluster sizes, in samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +66,7 @@ pub struct Clustering {
     pub centroids: Vec<f32>,
     /// Weighted mean similarity of samples to their centroid: higher is better.
     pub objective: f64,
-    /// Iterations of the kept run.
+    /// Iterations of the kept run, at most `max_iterations` after its first few.
     pub iterations: usize,
 }
 
@@ -97,16 +100,29 @@ pub fn kmeans(
 ) -> Result<Clustering, KMeansError> {
     let samples = check(rows, dim, weights, warm, options)?;
     let weight = |i: usize| weights.get(i).copied().unwrap_or(1.0);
+    if let Some(centroids) = warm {
+        return lloyd(rows, dim, samples, &weight, centroids.to_vec(), options);
+    }
+    // Runs are told apart after a few iterations; only the best goes on until nothing moves.
+    let sounding = KMeansOptions {
+        max_iterations: SOUNDING_ITERATIONS.min(options.max_iterations),
+        ..*options
+    };
     let mut best: Option<Clustering> = None;
-    let runs = if warm.is_some() { 1 } else { options.restarts.max(1) };
-    for run in 0..runs {
-        let first = warm.map_or_else(|| first_centroids(rows, dim, &weight, run, options), <[f32]>::to_vec);
-        let found = lloyd(rows, dim, samples, &weight, first, options)?;
+    for run in 0..options.restarts.max(1) {
+        let first = first_centroids(rows, dim, &weight, run, options);
+        let found = lloyd(rows, dim, samples, &weight, first, &sounding)?;
         if best.as_ref().is_none_or(|b| found.objective > b.objective) {
             best = Some(found);
         }
     }
-    best.ok_or(KMeansError::Shape("no run"))
+    let best = best.ok_or(KMeansError::Shape("no run"))?;
+    if best.iterations < sounding.max_iterations {
+        return Ok(best);
+    }
+    let mut finished = lloyd(rows, dim, samples, &weight, best.centroids, options)?;
+    finished.iterations += best.iterations;
+    Ok(finished)
 }
 
 /// Each run draws from its own stretch of the seed's stream.
