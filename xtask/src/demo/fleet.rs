@@ -65,17 +65,9 @@ pub(super) fn declare(target: &Target, paths: &Paths, report: &Report) -> anyhow
 
 /// Prompts of the calibration, as JSON lines: of the first mix of domains, from the recording.
 pub(super) fn prompts(paths: &Paths) -> anyhow::Result<String> {
-    let count = traffic::CALIBRATION_PROMPTS.to_string();
-    let flags = [
-        "prompts",
-        "--model",
-        FLEET,
-        "--domains",
-        traffic::BEFORE,
-        "--count",
-        &count,
-    ];
-    output(command(images::binary(paths, "coterie-load")?, flags).args(traffic::files(paths)))
+    let flags = ["prompts", "--model", FLEET, "--domains", traffic::BEFORE];
+    let mut prompts = command(images::binary(paths, "coterie-load")?, flags);
+    output(prompts.args(traffic::CALIBRATION).args(traffic::files(paths)))
 }
 
 /// Waits until the fleet serves and its table is in use, telling what is missing meanwhile.
