@@ -9,7 +9,7 @@ use coterie_crds::{
     },
 };
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use kube::{Api, ResourceExt, runtime::controller::Action};
+use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
 
 use super::{
     MANAGER, attempt, collect, job,
@@ -98,7 +98,8 @@ impl Work<'_> {
             };
             write::create_run(self.ctx, &self.fleet, Controller::Calibration, MANAGER, new).await?;
             let note = format!("CalibrationRun {} was created", run.name);
-            kube_io::events::publish(&self.ctx.recorder, self.deployment, false, "CalibrationStarted", &note).await;
+            self.tell::<CalibrationRun>(&run.name, false, "CalibrationStarted", &note)
+                .await;
             *observed = observe::observe(self.ctx, &self.fleet).await?;
         }
         Ok(spec.calibration.request_id.clone().or(echoed))
@@ -121,7 +122,8 @@ impl Work<'_> {
                 Verified::Candidate => (TablePhase::Candidate, None),
                 Verified::Rejected(why) => {
                     let note = format!("CentroidTable {}: {why}", table.name_any());
-                    kube_io::events::publish(&self.ctx.recorder, self.deployment, true, "TableRejected", &note).await;
+                    self.tell::<CentroidTable>(&table.name_any(), true, "TableRejected", &note)
+                        .await;
                     (TablePhase::Rejected, Some(why))
                 }
             };
@@ -271,7 +273,8 @@ impl Work<'_> {
                 table.name_any(),
                 table.spec.clusters
             );
-            kube_io::events::publish(&self.ctx.recorder, self.deployment, false, "TableActivated", &note).await;
+            self.tell::<CentroidTable>(&table.name_any(), false, "TableActivated", &note)
+                .await;
         }
         Ok(active)
     }
@@ -322,8 +325,24 @@ impl Work<'_> {
         let api: Api<MoEDeployment> = Api::namespaced(self.ctx.client.clone(), &self.fleet.namespace);
         kube_io::status::apply(&api, &self.fleet.name, MANAGER, &status).await?;
         self.ctx.count_write(Controller::Calibration);
-        kube_io::events::transitions(&self.ctx.recorder, self.deployment, &transitions).await;
+        let newest = queue::by_age(&observed.runs).pop();
+        let about = active
+            .map(|t| kube_io::events::reference::<CentroidTable>(&self.fleet, &t.name_any()))
+            .or_else(|| newest.map(|r| kube_io::events::reference::<CalibrationRun>(&self.fleet, &r.name_any())));
+        kube_io::events::transitions(&self.ctx.recorder, self.deployment, &transitions, about.as_ref()).await;
         Ok(())
+    }
+
+    /// Publishes an event about a run or a table.
+    async fn tell<K: Resource<DynamicType = ()>>(&self, name: &str, warning: bool, reason: &str, note: &str) {
+        let news = kube_io::events::News {
+            warning,
+            reason,
+            action: "Calibrate",
+            about: Some(&kube_io::events::reference::<K>(&self.fleet, name)),
+            note,
+        };
+        kube_io::events::publish(&self.ctx.recorder, self.deployment, news).await;
     }
 
     async fn set_phase(
@@ -348,7 +367,8 @@ impl Work<'_> {
                 run.name_any(),
                 status.message.as_deref().unwrap_or("failed")
             );
-            kube_io::events::publish(&self.ctx.recorder, self.deployment, true, "CalibrationFailed", &note).await;
+            self.tell::<CalibrationRun>(&run.name_any(), true, "CalibrationFailed", &note)
+                .await;
         }
         run.status = Some(status);
         Ok(())

@@ -6,7 +6,7 @@ use std::{
 };
 
 use coterie_crds::v1alpha1::{
-    CalibrationSource, CentroidTable, DriftMode, MoEDeployment, MoEDeploymentStatus, RunReason,
+    CalibrationRun, CalibrationSource, CentroidTable, DriftMode, MoEDeployment, MoEDeploymentStatus, RunReason,
 };
 use coterie_locality::drift::{SignalState, Thresholds, Verdict as Judgement};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -67,7 +67,7 @@ pub async fn reconcile(deployment: Arc<MoEDeployment>, ctx: Arc<Context>) -> Res
         let api: Api<MoEDeployment> = Api::namespaced(ctx.client.clone(), &fleet.namespace);
         kube_io::status::apply(&api, &fleet.name, MANAGER, &status).await?;
         ctx.count_write(Controller::Drift);
-        kube_io::events::transitions(&ctx.recorder, &deployment, &transitions).await;
+        kube_io::events::transitions(&ctx.recorder, &deployment, &transitions, None).await;
     }
     let next = Duration::from_millis(slide_ms / 2).clamp(FASTEST, SLOWEST);
     let quiet = seen == Seen::Off && resolved.spec.prefill.is_none();
@@ -198,7 +198,14 @@ impl Poll<'_> {
         };
         calibration::write::create_run(self.ctx, self.fleet, Controller::Drift, MANAGER, new).await?;
         let note = format!("CalibrationRun {name} was created because traffic drifted");
-        kube_io::events::publish(&self.ctx.recorder, self.deployment, false, "RefitStarted", &note).await;
+        let news = kube_io::events::News {
+            warning: false,
+            reason: "RefitStarted",
+            action: "Calibrate",
+            about: Some(&kube_io::events::reference::<CalibrationRun>(self.fleet, &name)),
+            note: &note,
+        };
+        kube_io::events::publish(&self.ctx.recorder, self.deployment, news).await;
         Ok(Some(self.now.clone()))
     }
 

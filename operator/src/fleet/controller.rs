@@ -9,7 +9,7 @@ use kube::{Api, runtime::controller::Action};
 use super::{
     MANAGER,
     acknowledgement::{self, Acknowledgement},
-    document, observe, plan, resolve, secret,
+    document, observe, plan, resolve, rollout, secret,
     status::{self, FleetStatus},
     workers,
 };
@@ -111,7 +111,13 @@ async fn write(
         .and_then(|d| d.table.as_ref())
         .map(|t| t.chunks.clone())
         .unwrap_or_default();
-    let children = plan::plan(resolved, &decision.document, &old_chunks)?;
+    let acknowledged = current
+        .router
+        .as_ref()
+        .and_then(|r| r.acknowledged_generation)
+        .map(i64::unsigned_abs);
+    let partitions = rollout::partitions(resolved, &observed.pods, &decision.document, acknowledged);
+    let children = plan::plan(resolved, &decision.document, &old_chunks, partitions)?;
     let mut first_error = None;
     for child in &children {
         match ctx.children.apply(&ctx.client, fleet, child).await {
@@ -176,7 +182,7 @@ async fn publish(
     let api: Api<MoEDeployment> = Api::namespaced(ctx.client.clone(), &fleet.namespace);
     kube_io::status::apply(&api, &fleet.name, MANAGER, &status).await?;
     ctx.count_write(Controller::Fleet);
-    kube_io::events::transitions(&ctx.recorder, deployment, &transitions).await;
+    kube_io::events::transitions(&ctx.recorder, deployment, &transitions, None).await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ pub mod observe;
 pub mod plan;
 pub mod resolve;
 pub mod revision;
+pub mod rollout;
 pub mod secret;
 pub mod status;
 pub mod stuck;

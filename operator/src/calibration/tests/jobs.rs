@@ -14,14 +14,12 @@ fn jobs_render_as_committed() {
     let mut drift = run("tiny-moe-drift-7", 1, RunReason::Drift, RunPhase::Pending);
     drift.spec.source = Some(CalibrationSource::Live);
     drift.spec.samples_since = Some(at(1_800_000_000));
-    let rendered: String = [initial, drift]
-        .iter()
-        .map(|run| {
-            let source = source(run, &deployment.spec).unwrap();
-            let job = job(&fleet, &deployment, run, &source, "registry.example/calibrator:1");
-            format!("---\n{}", serde_yaml_ng::to_string(&job).unwrap())
-        })
-        .collect();
+    let rendered = [initial, drift].map(|run| {
+        let source = source(&run, &deployment.spec).unwrap();
+        let job = job(&fleet, &deployment, &run, &source, "registry.example/calibrator:1");
+        serde_yaml_ng::to_string(&job).unwrap()
+    });
+    let rendered = format!("---\n{}", rendered.join("---\n"));
     golden("calibration-jobs.yaml", &rendered);
 }
 

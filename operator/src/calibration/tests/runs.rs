@@ -32,11 +32,11 @@ fn situation<'a>(spec: &'a MoEDeploymentSpec, runs: &'a [CalibrationRun]) -> Sit
     }
 }
 
-fn named(name: &str, reason: RunReason) -> Option<WantedRun> {
-    Some(WantedRun {
+fn named(name: &str, reason: RunReason) -> WantedRun {
+    WantedRun {
         name: name.into(),
         reason,
-    })
+    }
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn the_first_run_starts_when_the_fleet_serves_and_only_once() {
         ..situation(&spec, &[])
     };
     assert_eq!(wanted(early), None);
-    assert_eq!(wanted(situation(&spec, &[])), named("tiny-moe-initial", Initial));
+    assert_eq!(wanted(situation(&spec, &[])), Some(named("tiny-moe-initial", Initial)));
     let runs = [run("tiny-moe-initial", 1, Initial, Failed)];
     assert_eq!(
         wanted(situation(&spec, &runs)),

@@ -15,11 +15,16 @@ use k8s_openapi::{
 use super::{super::resolve::Resolved, disruption, engine, router::service_port};
 use crate::{error::Error, kube_io::children::Child};
 
-pub(super) fn children(resolved: &Resolved, pool: &Pool, role: &str) -> Result<Vec<Child>, Error> {
+pub(super) fn children(
+    resolved: &Resolved,
+    pool: &Pool,
+    role: &'static str,
+    partition: i32,
+) -> Result<Vec<Child>, Error> {
     let name = name(resolved, role);
     Ok(vec![
         Child::of(&governing_service(resolved, &name, role))?,
-        Child::of(&stateful_set(resolved, pool, &name, role))?,
+        Child::of(&stateful_set(resolved, pool, role, partition))?,
         disruption::budget(resolved, &name, role, pool.update.max_unavailable)?,
     ])
 }
@@ -32,15 +37,16 @@ fn name(resolved: &Resolved, role: &str) -> String {
     }
 }
 
-fn stateful_set(resolved: &Resolved, pool: &Pool, name: &str, role: &str) -> StatefulSet {
+fn stateful_set(resolved: &Resolved, pool: &Pool, role: &str, partition: i32) -> StatefulSet {
+    let name = name(resolved, role);
     let fleet = &resolved.fleet;
     let mut labels = fleet.role_labels(role);
     labels.insert(names::LABEL_REVISION.into(), resolved.revision.clone());
     StatefulSet {
-        metadata: fleet.child(name, fleet.role_labels(role)),
+        metadata: fleet.child(name.clone(), fleet.role_labels(role)),
         spec: Some(StatefulSetSpec {
             replicas: Some(pool.replicas),
-            service_name: Some(name.to_owned()),
+            service_name: Some(name.clone()),
             selector: LabelSelector {
                 match_labels: Some(fleet.selector(role)),
                 match_expressions: None,
@@ -51,7 +57,7 @@ fn stateful_set(resolved: &Resolved, pool: &Pool, name: &str, role: &str) -> Sta
                 // API servers that do not know maxUnavailable here replace one worker after the other.
                 rolling_update: Some(RollingUpdateStatefulSetStrategy {
                     max_unavailable: Some(IntOrString::Int(pool.update.max_unavailable)),
-                    partition: None,
+                    partition: Some(partition),
                 }),
             }),
             revision_history_limit: Some(3),

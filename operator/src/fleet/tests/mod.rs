@@ -2,4 +2,5 @@
 
 mod document;
 mod plan;
+mod rollout;
 mod status;

@@ -2,7 +2,7 @@ use coterie_crds::{names, routing::RoutingDocument};
 use serde_json::Value;
 
 use crate::{
-    fleet::{document, plan::plan, resolve::Resolved, revision::revision},
+    fleet::{document, plan::plan, resolve::Resolved, revision::revision, rollout::Partitions},
     kube_io::children::Child,
     testing::{example, golden, pods, resolved, table, tiny},
 };
@@ -13,14 +13,14 @@ fn document(resolved: &Resolved) -> RoutingDocument {
 }
 
 fn children(resolved: &Resolved) -> Vec<Child> {
-    plan(resolved, &document(resolved), &[]).unwrap()
+    plan(resolved, &document(resolved), &[], Partitions::default()).unwrap()
 }
 
 fn render(children: &[Child]) -> String {
-    children
+    let bodies = children
         .iter()
-        .map(|child| format!("---\n{}", serde_yaml_ng::to_string(&child.body).unwrap()))
-        .collect()
+        .map(|child| serde_yaml_ng::to_string(&child.body).unwrap());
+    format!("---\n{}", bodies.collect::<Vec<_>>().join("---\n"))
 }
 
 fn find<'a>(children: &'a [Child], kind: &str, name: &str) -> &'a Value {
@@ -70,7 +70,13 @@ fn every_child_belongs_to_the_fleet() {
 #[test]
 fn a_router_reads_only_its_own_document_and_chunks() {
     let resolved = tiny();
-    let children = plan(&resolved, &document(&resolved), &["older-0".into()]).unwrap();
+    let children = plan(
+        &resolved,
+        &document(&resolved),
+        &["older-0".into()],
+        Partitions::default(),
+    )
+    .unwrap();
     let rules = &find(&children, "Role", "tiny-moe-router")["rules"];
     assert_eq!(
         rules[0]["resourceNames"],

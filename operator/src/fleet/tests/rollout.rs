@@ -1,0 +1,104 @@
+use std::collections::BTreeSet;
+
+use coterie_crds::names::{ROLE_DECODE, ROLE_PREFILL};
+
+use crate::{
+    fleet::{
+        document::{decide, routable_revisions},
+        resolve::Resolved,
+        rollout::{Partitions, partitions},
+        workers::PodView,
+    },
+    testing::{pods, tiny},
+};
+
+/// Pods of the example, all of an older revision.
+fn all_old(resolved: &Resolved) -> Vec<PodView> {
+    let mut pods = pods(resolved);
+    for pod in pods.iter_mut().filter(|p| !p.revision.is_empty()) {
+        "old".clone_into(&mut pod.revision);
+    }
+    pods
+}
+
+fn paced(resolved: &Resolved, pods: &[PodView], acknowledged: bool) -> Partitions {
+    let document = decide(resolved, pods, None, None, 0).document;
+    partitions(resolved, pods, &document, acknowledged.then_some(document.generation))
+}
+
+#[test]
+fn nothing_is_held_back_at_rest_or_at_the_start() {
+    let resolved = tiny();
+    assert_eq!(paced(&resolved, &pods(&resolved), true), Partitions::default());
+    assert_eq!(paced(&resolved, &[], false), Partitions::default());
+}
+
+#[test]
+fn a_revision_that_never_served_is_replaced_at_once() {
+    let resolved = tiny();
+    let mut pods = all_old(&resolved);
+    for pod in &mut pods {
+        pod.ready = false;
+    }
+    assert_eq!(paced(&resolved, &pods, true), Partitions::default());
+}
+
+#[test]
+fn the_last_old_prefill_worker_waits_until_decode_is_done() {
+    let resolved = tiny();
+    let pods = all_old(&resolved);
+    assert_eq!(paced(&resolved, &pods, true), Partitions { prefill: 1, decode: 3 });
+}
+
+#[test]
+fn a_rollout_goes_no_further_before_routers_know_the_new_revision() {
+    let mut resolved = tiny();
+    resolved.spec.decode.replicas = 2;
+    let mut pods = all_old(&resolved);
+    for pod in pods
+        .iter_mut()
+        .filter(|p| p.name.ends_with("-1") && !p.revision.is_empty())
+    {
+        pod.revision.clone_from(&resolved.revision);
+    }
+    assert_eq!(paced(&resolved, &pods, false), Partitions { prefill: 1, decode: 1 });
+    assert_eq!(paced(&resolved, &pods, true).decode, 0);
+}
+
+/// Plays StatefulSet: takes down what the partition allows, brings it back new and ready, one step at a time.
+#[test]
+fn some_revision_serves_at_every_step_of_a_rollout() {
+    let resolved = tiny();
+    for (prefill, decode, unavailable) in [(2, 4, 1), (4, 2, 1), (3, 12, 3), (2, 2, 1), (8, 3, 2)] {
+        let mut resolved = resolved.clone();
+        resolved.spec.decode.replicas = decode;
+        resolved.spec.decode.update.max_unavailable = unavailable;
+        resolved.spec.prefill.as_mut().unwrap().replicas = prefill;
+        let mut pods = all_old(&resolved);
+        let mut steps = 0;
+        while pods.iter().any(|p| p.revision == "old") {
+            let allowed = paced(&resolved, &pods, true);
+            for (role, partition) in [(ROLE_PREFILL, allowed.prefill), (ROLE_DECODE, allowed.decode)] {
+                let ordinal = |p: &PodView| p.name.rsplit('-').next().unwrap().parse::<i32>().unwrap();
+                let next = pods
+                    .iter_mut()
+                    .filter(|p| p.role == role && p.revision == "old" && ordinal(p) >= partition)
+                    .max_by_key(|p| ordinal(p));
+                if let Some(pod) = next {
+                    pod.revision.clone_from(&resolved.revision);
+                    pod.ready = false;
+                }
+            }
+            let routable: BTreeSet<String> = routable_revisions(&pods, true);
+            assert!(
+                !routable.is_empty(),
+                "{prefill}/{decode}: nothing serves at step {steps}"
+            );
+            for pod in &mut pods {
+                pod.ready = true;
+            }
+            steps += 1;
+            assert!(steps < 100, "{prefill}/{decode}: the rollout stands still");
+        }
+    }
+}
