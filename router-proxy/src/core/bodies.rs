@@ -80,15 +80,16 @@ fn copy(fields: &Fields<'_>, writer: &mut ObjectWriter, wanted: impl Fn(&str) ->
         if steering::is_steering_field(name) || !wanted(name) {
             continue;
         }
-        match Fields::parse(value.get().as_bytes()) {
-            Ok(nested) if name == steering::NESTED_FIELD => {
-                let mut inner = ObjectWriter::with_capacity(value.get().len());
-                for (name, value) in nested.iter().filter(|(n, _)| !steering::is_steering_field(n)) {
-                    inner.field(name, value.get());
-                }
-                writer.field(name, &String::from_utf8_lossy(&inner.finish()));
+        if name == steering::NESTED_FIELD
+            && let Ok(nested) = Fields::parse(value.get().as_bytes())
+        {
+            let mut inner = ObjectWriter::with_capacity(value.get().len());
+            for (name, value) in nested.iter().filter(|(n, _)| !steering::is_steering_field(n)) {
+                inner.field(name, value.get());
             }
-            _ => writer.field(name, value.get()),
+            writer.field(name, &String::from_utf8_lossy(&inner.finish()));
+        } else {
+            writer.field(name, value.get());
         }
     }
 }

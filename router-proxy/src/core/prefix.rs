@@ -28,15 +28,12 @@ pub(super) fn key(endpoint: Endpoint, fields: &Fields<'_>, bytes: usize) -> Opti
 
 /// Whether a completion's `prompt` holds more than one prompt.
 pub(super) fn several_prompts(prompt: &RawValue) -> bool {
-    let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(prompt.get()) else {
-        return false;
-    };
+    let inner = prompt.get().strip_prefix('[').map(str::trim_start);
     // A list of numbers is one prompt, whatever its length.
-    items.len() > 1 && items.first().is_some_and(|i| !starts_number(i.get()))
-}
-
-fn starts_number(json: &str) -> bool {
-    json.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+    if inner.is_none_or(|i| i.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
+        return false;
+    }
+    serde_json::from_str::<Vec<&RawValue>>(prompt.get()).is_ok_and(|items| items.len() > 1)
 }
 
 /// The four forms of a prompt: text, [text], [ids], [[ids]]. Of several prompts the first counts.

@@ -116,6 +116,13 @@ impl Engine {
         }
     }
 
+    /// Starts it again where it was.
+    pub(crate) async fn revive(&mut self, capture: bool) {
+        let mut settings = settings(capture);
+        settings.listen.1 = self.address.rsplit_once(':').unwrap().1.parse().unwrap();
+        self.server = Some(Server::start(settings, Arc::new(SystemClock::default())).await.unwrap());
+    }
+
     pub(crate) async fn fault(&self, rule: Value) {
         let url = format!("http://{}/sim/v1/faults", self.address);
         let answer = self.client.post(url).json(&rule).send().await.unwrap();

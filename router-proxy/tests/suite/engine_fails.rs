@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::common::{Engine, Fleet, PROMPT, body, events, streamed, success, token_ids};
+use super::common::{Engine, Fleet, PROMPT, body, events, streamed, success, token_ids, until};
 
 async fn right(prompt: &str, tokens: u32) -> Value {
     let alone = Engine::start(false).await;
@@ -253,5 +253,13 @@ async fn with_every_worker_gone_the_client_gets_a_gateway_error_and_they_are_fou
     assert_eq!(answer.status(), 502);
     let error: Value = answer.json().await.unwrap();
     assert_eq!(error["error"]["code"], "worker_failed");
-    fleet.router.at_rest().await;
+    fleet.prefill[0].revive(true).await;
+    fleet.decode[0].revive(false).await;
+    let router = &fleet.router;
+    until("the workers are found again", || async {
+        let answer = router.post("/v1/completions", &body(PROMPT, 2)).await;
+        answer.status() == 200 && router.fleet().await.workers.iter().all(|w| w.routable)
+    })
+    .await;
+    router.at_rest().await;
 }

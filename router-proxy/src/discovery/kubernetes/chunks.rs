@@ -1,14 +1,20 @@
 //! A table's payload, cut over ConfigMaps that are fetched by name.
 
+use std::time::Duration;
+
 use coterie_crds::{names::CHUNK_KEY, routing::TableRef};
 use coterie_locality::table;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
+use tokio::time::timeout;
 
 use crate::discovery::TableSource;
 
 /// No table has more: the codec's limit in pieces of 900 KiB, doubled.
 const MAX_CHUNKS: usize = 160;
+
+/// A request that hangs must not hold up newer documents.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Chunks(Api<ConfigMap>);
 
@@ -25,11 +31,10 @@ impl TableSource for Chunks {
         }
         let mut chunks = Vec::with_capacity(wanted.chunks.len());
         for name in &wanted.chunks {
-            let map = self
-                .0
-                .get(name)
-                .await
-                .map_err(|e| format!("get ConfigMap {name}: {e}"))?;
+            let map = timeout(FETCH_TIMEOUT, self.0.get(name)).await;
+            let map = map
+                .map_err(|_| format!("get ConfigMap {name}: no answer from the API server"))?
+                .map_err(|e| format!("get ConfigMap {name}: {}", sentence(&e)))?;
             let chunk = map.binary_data.and_then(|mut data| data.remove(CHUNK_KEY));
             chunks.push(
                 chunk
@@ -38,5 +43,13 @@ impl TableSource for Chunks {
             );
         }
         table::join(&chunks, &wanted.digest).map_err(|e| e.to_string())
+    }
+}
+
+/// What the API server says, without the rest of its answer.
+fn sentence(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
     }
 }

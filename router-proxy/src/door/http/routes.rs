@@ -22,11 +22,12 @@ use crate::{
 pub(super) async fn handle(door: Arc<Door>, request: Request<Incoming>) -> Response<DoorBody> {
     let id = headers::request_id(request.headers());
     let id = id.or_else(|| HeaderValue::try_from(door.core.new_id()).ok());
+    let version = request.version();
     let mut response = route(&door, request).await;
     if let Some(id) = id {
         response.headers_mut().insert(headers::REQUEST_ID, id);
     }
-    if door.draining.is_cancelled() && response.version() <= http::Version::HTTP_11 {
+    if door.draining.is_cancelled() && version <= http::Version::HTTP_11 {
         // Load balancers that keep connections open are told to look elsewhere.
         response
             .headers_mut()
