@@ -132,7 +132,7 @@ async fn write(
     if let Some(error) = first_error {
         return Err(error);
     }
-    ctx.children.delete_others(&ctx.client, fleet, &children, &[]).await?;
+    ctx.children.delete_others(&ctx.client, fleet, &children).await?;
     if decision.changed {
         tracing::info!(%fleet, generation = decision.document.generation, revisions = ?decision.document.revisions,
             table = decision.document.table.as_ref().map(|t| t.name.as_str()), "routing document written");

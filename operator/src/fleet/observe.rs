@@ -1,5 +1,7 @@
 //! What the fleet controller reads before it plans.
 
+use std::collections::BTreeMap;
+
 use coterie_crds::{
     names,
     routing::RoutingDocument,
@@ -7,9 +9,9 @@ use coterie_crds::{
 };
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
-    core::v1::ConfigMap,
+    core::v1::{ConfigMap, Event},
 };
-use kube::Api;
+use kube::{Api, ResourceExt, api::ListParams};
 
 use super::workers::{self, PodView};
 use crate::{context::Context, error::Error, owner::Fleet};
@@ -34,6 +36,8 @@ pub struct Workloads {
     pub decode: Option<StatefulSet>,
     /// Router Deployment.
     pub router: Option<Deployment>,
+    /// Why pods of a StatefulSet cannot be created, by its name.
+    pub refusals: BTreeMap<String, String>,
 }
 
 /// Reads pods, document and active table.
@@ -88,9 +92,42 @@ pub async fn workloads(ctx: &Context, fleet: &Fleet) -> Result<Workloads, Error>
         deployments.get_opt(&router)
     )
     .map_err(Error::read("workloads"))?;
+    let mut refusals = BTreeMap::new();
+    for set in prefill.iter().chain(&decode) {
+        let wanted = set.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
+        if set.status.as_ref().map_or(0, |s| s.replicas) < wanted
+            && let Some(why) = refusal(ctx, fleet, &set.name_any()).await?
+        {
+            refusals.insert(set.name_any(), why);
+        }
+    }
     Ok(Workloads {
         prefill,
         decode,
         router,
+        refusals,
     })
+}
+
+/// A StatefulSet tells in Events only that a quota or an admission policy refuses its pods.
+async fn refusal(ctx: &Context, fleet: &Fleet, set: &str) -> Result<Option<String>, Error> {
+    let failed = ListParams::default()
+        .fields(&format!(
+            "involvedObject.kind=StatefulSet,involvedObject.name={set},reason=FailedCreate"
+        ))
+        .limit(50);
+    let events = Api::<Event>::namespaced(ctx.client.clone(), &fleet.namespace)
+        .list(&failed)
+        .await
+        .map_err(Error::read("events of a StatefulSet"))?;
+    let newest = events
+        .items
+        .into_iter()
+        .max_by_key(|e| e.last_timestamp.as_ref().map(|t| t.0));
+    Ok(newest.and_then(|e| e.message).map(|m| cause(&m).to_owned()))
+}
+
+/// "create Pod x in StatefulSet y failed error: CAUSE" names the pod of that moment, which changes: the cause is enough.
+fn cause(message: &str) -> &str {
+    message.split_once("failed error: ").map_or(message, |(_, cause)| cause)
 }

@@ -178,13 +178,20 @@ impl PoolFacts {
             },
             role,
             max_unavailable: pool.update.max_unavailable,
-            blocking: stuck::blocking(
-                facts.pods,
-                role,
-                &format!("StatefulSet {name}"),
-                pool.replicas,
-                Some(&facts.resolved.revision),
-            ),
+            blocking: facts
+                .workloads
+                .refusals
+                .get(&name)
+                .map(|why| format!("StatefulSet {name} cannot create pods: {why}"))
+                .or_else(|| {
+                    stuck::blocking(
+                        facts.pods,
+                        role,
+                        &format!("StatefulSet {name}"),
+                        pool.replicas,
+                        Some(&facts.resolved.revision),
+                    )
+                }),
             observed,
         }
     }

@@ -299,20 +299,14 @@ impl Children {
     }
 
     /// Deletes children of the fleet that the plan does not name. Returns how many.
-    pub async fn delete_others(
-        &self,
-        client: &Client,
-        fleet: &Fleet,
-        planned: &[Child],
-        keep: &[&str],
-    ) -> Result<usize, Error> {
+    pub async fn delete_others(&self, client: &Client, fleet: &Fleet, planned: &[Child]) -> Result<usize, Error> {
         let mut deleted = 0;
         for kind in self.kinds.values() {
             for (name, uid) in (kind.owned_by)(&fleet.namespace, &fleet.uid) {
                 let wanted = planned
                     .iter()
                     .any(|c| c.resource.kind == kind.resource.kind && c.name == name);
-                if wanted || keep.contains(&name.as_str()) {
+                if wanted {
                     continue;
                 }
                 let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &fleet.namespace, &kind.resource);

@@ -7,16 +7,46 @@ use serde_json::{Map, Value};
 /// Parts of an object that the operator declares completely.
 const DECLARED: [&str; 6] = ["f:spec", "f:data", "f:binaryData", "f:rules", "f:roleRef", "f:subjects"];
 
+/// What `kubectl rollout restart` sets: a wish, not a change of what is declared.
+const RESTART: [&str; 5] = [
+    "f:spec",
+    "f:template",
+    "f:metadata",
+    "f:annotations",
+    "f:kubectl.kubernetes.io/restartedAt",
+];
+
 fn is_foreign(entry: &ManagedFieldsEntry, manager: &str) -> bool {
     let ours = entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply");
     // Controllers of Kubernetes write through subresources (status, scale); the next forced apply sets those fields right.
     let subresource = entry.subresource.as_deref().is_some_and(|s| !s.is_empty());
-    let touches = entry
-        .fields_v1
-        .as_ref()
-        .and_then(|f| f.0.as_object())
-        .is_some_and(|fields| DECLARED.iter().any(|part| fields.contains_key(*part)));
-    !ours && !subresource && touches
+    !ours
+        && !subresource
+        && declared_fields(entry).is_some_and(|fields| DECLARED.iter().any(|p| fields.contains_key(*p)))
+}
+
+/// The fields of an entry but for a wish to restart.
+fn declared_fields(entry: &ManagedFieldsEntry) -> Option<Map<String, Value>> {
+    let mut fields = entry.fields_v1.as_ref()?.0.as_object()?.clone();
+    remove(&mut fields, &RESTART);
+    Some(fields)
+}
+
+/// Removes a path, and what it leaves empty above it.
+fn remove(fields: &mut Map<String, Value>, path: &[&str]) {
+    let [first, rest @ ..] = path else { return };
+    if rest.is_empty() {
+        fields.remove(*first);
+        return;
+    }
+    let Some(Value::Object(inner)) = fields.get_mut(*first) else {
+        return;
+    };
+    remove(inner, rest);
+    // "." stands for the map itself.
+    if inner.keys().all(|key| key == ".") {
+        fields.remove(*first);
+    }
 }
 
 /// Whether somebody else owns fields in what `manager` declares completely.
@@ -32,8 +62,8 @@ pub fn taken_over(entries: &[ManagedFieldsEntry], manager: &str) -> Vec<ManagedF
     for entry in entries {
         let ours = entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply");
         if ours || is_foreign(entry, manager) {
-            if let Some(set) = entry.fields_v1.as_ref().and_then(|f| f.0.as_object()) {
-                unite(&mut fields, set);
+            if let Some(set) = declared_fields(entry) {
+                unite(&mut fields, &set);
             }
             if ours || template.is_none() {
                 template = Some(entry.clone());
@@ -80,6 +110,22 @@ mod tests {
             fields_v1: Some(FieldsV1(fields)),
             ..ManagedFieldsEntry::default()
         }
+    }
+
+    #[test]
+    fn a_wish_to_restart_is_left_alone() {
+        let annotations = |more: Value| {
+            let mut wish = json!({".": {}, "f:kubectl.kubernetes.io/restartedAt": {}});
+            wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({"f:spec": {"f:template": {"f:metadata": {"f:annotations": wish}}}})
+        };
+        let restart = entry("kubectl-rollout", "Update", None, annotations(json!({})));
+        assert!(!has_foreign_fields(&[restart], "me"));
+        let more = entry("kubectl-edit", "Update", None, annotations(json!({"f:mine": {}})));
+        assert!(has_foreign_fields(std::slice::from_ref(&more), "me"));
+        let after = taken_over(&[more], "me");
+        let fields = after[0].fields_v1.as_ref().unwrap().0.to_string();
+        assert!(fields.contains("f:mine") && !fields.contains("restartedAt"), "{fields}");
     }
 
     #[test]

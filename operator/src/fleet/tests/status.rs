@@ -42,6 +42,7 @@ fn workloads() -> Workloads {
         prefill: Some(set(1, 1)),
         decode: Some(set(1, 1)),
         router: Some(router),
+        refusals: std::collections::BTreeMap::new(),
     }
 }
 
@@ -115,6 +116,17 @@ fn pods_that_a_quota_keeps_from_existing_are_missed() {
     assert_eq!(
         ready.message,
         "3 of 4 decode workers are ready; StatefulSet tiny-moe-decode: 3 of 4 pods exist"
+    );
+    let mut refused = workloads();
+    refused.refusals.insert(
+        "tiny-moe-decode".into(),
+        "pods \"x\" is forbidden: exceeded quota: gpus".into(),
+    );
+    let conditions = conditions_of(&resolved, &pods, &refused, None);
+    let message = &get(&conditions, conditions::READY).message;
+    assert!(
+        message.ends_with("cannot create pods: pods \"x\" is forbidden: exceeded quota: gpus"),
+        "{message}"
     );
 }
 
