@@ -43,7 +43,11 @@ pub async fn reconcile(deployment: Arc<MoEDeployment>, ctx: Arc<Context>) -> Res
         }
     };
     let written = write(&ctx, &resolved, &deployment, &current).await;
-    let failure = written.as_ref().err().map(Error::chain);
+    let failure = match &written {
+        Ok(seen) => seen.refused.as_ref(),
+        Err(error) => Some(error),
+    };
+    let failure = failure.map(Error::chain);
     let acknowledgement = match &written {
         Ok(seen) => acknowledge(&ctx, seen, &current).await,
         Err(_) => None,
@@ -65,13 +69,19 @@ pub async fn reconcile(deployment: Arc<MoEDeployment>, ctx: Arc<Context>) -> Res
     );
     publish(&ctx, &fleet, &deployment, &current, derived).await?;
     match written {
-        Err(error) => Err(error),
+        Err(error)
+        | Ok(Seen {
+            refused: Some(error), ..
+        }) => Err(error),
         Ok(seen) if pending(&seen, acknowledgement.as_ref(), &current, &pods) => Ok(Action::requeue(ACKNOWLEDGE)),
         Ok(_) => Ok(Action::requeue(RESYNC)),
     }
 }
 
+/// What was written and whom to ask about it.
 struct Seen {
+    /// Why some child could not be written; the others were.
+    refused: Option<Error>,
     document: coterie_crds::routing::RoutingDocument,
     token: String,
     routers: Vec<workers::RouterPod>,
@@ -129,15 +139,15 @@ async fn write(
             }
         }
     }
-    if let Some(error) = first_error {
-        return Err(error);
+    if first_error.is_none() {
+        ctx.children.delete_others(&ctx.client, fleet, &children).await?;
     }
-    ctx.children.delete_others(&ctx.client, fleet, &children).await?;
     if decision.changed {
         tracing::info!(%fleet, generation = decision.document.generation, revisions = ?decision.document.revisions,
             table = decision.document.table.as_ref().map(|t| t.name.as_str()), "routing document written");
     }
     Ok(Seen {
+        refused: first_error,
         document: decision.document,
         token,
         routers,

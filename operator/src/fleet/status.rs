@@ -142,6 +142,8 @@ struct PoolFacts {
     role: &'static str,
     max_unavailable: i32,
     blocking: Option<String>,
+    /// Whether something says why a pod does not become ready.
+    troubled: bool,
     /// Whether the workload's controller has seen our last write.
     observed: bool,
 }
@@ -178,6 +180,7 @@ impl PoolFacts {
             },
             role,
             max_unavailable: pool.update.max_unavailable,
+            troubled: facts.workloads.refusals.contains_key(&name) || stuck::has_trouble(facts.pods, role),
             blocking: facts
                 .workloads
                 .refusals
@@ -308,7 +311,10 @@ fn blocking(
     if let Some(failure) = facts.failure {
         return Some((reason::APPLY_FAILED, failure.to_owned()));
     }
-    if let Some(pool) = prefill.into_iter().chain([decode]).find(|p| !p.settled()) {
+    let unsettled: Vec<&PoolFacts> = prefill.into_iter().chain([decode]).filter(|p| !p.settled()).collect();
+    // A pool whose pods say what is wrong comes before one that is only on its way.
+    let worst = unsettled.iter().find(|p| p.troubled).or(unsettled.first());
+    if let Some(pool) = worst {
         return Some(pool.unsettled());
     }
     if !router_settled(facts) {
