@@ -32,6 +32,7 @@ pub struct Leader {
 
 /// The last state of another holder's Lease, timed by our own clock: clocks of two machines are never compared.
 struct Other {
+    holder: String,
     version: Option<String>,
     since: Instant,
 }
@@ -87,8 +88,11 @@ impl Leader {
                 }
                 Some(_) => return Ok(false),
                 None => {
-                    tracing::info!(holder, "standing by");
+                    if other.as_ref().is_none_or(|o| o.holder != holder) {
+                        tracing::info!(holder, "standing by");
+                    }
                     *other = Some(Other {
+                        holder,
                         version,
                         since: Instant::now(),
                     });
