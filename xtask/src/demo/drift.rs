@@ -34,7 +34,7 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
     load::start(target, &job)?;
     let result = report.step("traffic of another mix", |step| {
         let start = Instant::now();
-        let mut story = Story::new(&fleet::get(target)?);
+        let mut story = Story::new(&fleet::get(target)?, &calibration_runs(target)?);
         let hint = format!(
             "see `kubectl -n {NAMESPACE} describe moe {FLEET}` and `kubectl -n {NAMESPACE} get calibrationruns`"
         );
@@ -42,7 +42,7 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
             // The Job must not end first: its end would end the drift.
             load::ended(target, name)?;
             let fleet = fleet::get(target)?;
-            let runs = target.kubectl.json(["-n", NAMESPACE, "get", "calibrationruns"])?;
+            let runs = calibration_runs(target)?;
             for line in story.tell(&fleet, &runs) {
                 step.keep(&format!("  {:>4} s  {line}", start.elapsed().as_secs()));
             }
@@ -58,23 +58,29 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
     result
 }
 
+fn calibration_runs(target: &Target) -> anyhow::Result<Value> {
+    target.kubectl.json(["-n", NAMESPACE, "get", "calibrationruns"])
+}
+
 /// What was told already.
 struct Story {
+    /// The table that was active before.
     table: Value,
     drifted: bool,
+    /// The drift run last told of, and its phase; at first the one of an earlier demo.
     run: String,
     phase: String,
     told_table: bool,
 }
 
 impl Story {
-    fn new(fleet: &Value) -> Self {
-        let table = fleet["status"]["table"]["name"].clone();
+    fn new(fleet: &Value, runs: &Value) -> Self {
+        let run = newest_drift_run(runs);
         Self {
-            table,
-            drifted: false,
-            run: String::new(),
-            phase: String::new(),
+            table: fleet["status"]["table"]["name"].clone(),
+            drifted: condition(fleet, "Drifted").is_some_and(|condition| condition["status"] == "True"),
+            run: run.map(|run| text(&run["metadata"]["name"])).unwrap_or_default(),
+            phase: run.map(|run| text(&run["status"]["phase"])).unwrap_or_default(),
             told_table: false,
         }
     }
@@ -93,8 +99,7 @@ impl Story {
         }
         if let Some(run) = newest_drift_run(runs) {
             let (name, phase) = (text(&run["metadata"]["name"]), text(&run["status"]["phase"]));
-            let known = run["status"]["table"] == self.table && self.run.is_empty();
-            if !known && !phase.is_empty() && (name != self.run || phase != self.phase) {
+            if !phase.is_empty() && (name != self.run || phase != self.phase) {
                 lines.push(format!(
                     "CalibrationRun {name} (reason Drift): {phase} {}",
                     text(&run["status"]["message"])
@@ -146,7 +151,7 @@ mod tests {
     #[test]
     fn each_event_is_told_once() {
         let none = json!({"items": []});
-        let mut story = Story::new(&fleet("a", "False"));
+        let mut story = Story::new(&fleet("a", "False"), &none);
         assert!(story.tell(&fleet("a", "False"), &none).is_empty());
         assert_eq!(
             story.tell(&fleet("a", "True"), &none),
@@ -157,6 +162,11 @@ mod tests {
         assert!(story.tell(&fleet("a", "True"), &runs("Running")).is_empty() && !story.over(&fleet("a", "True")));
         let end = story.tell(&fleet("b", "False"), &runs("Succeeded"));
         assert_eq!(end.last().unwrap(), "table b replaces a");
+        assert!(
+            Story::new(&fleet("b", "False"), &runs("Succeeded"))
+                .tell(&fleet("b", "False"), &runs("Succeeded"))
+                .is_empty()
+        );
         assert!(story.over(&fleet("b", "False")) && story.tell(&fleet("b", "False"), &runs("Succeeded")).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 /// The mix that the fleet is calibrated for.
 pub(super) const BEFORE: &str = "python,rust,legal,zh,ja,de";
 /// The mix that comes later: nothing of the first.
-pub(super) const AFTER: &str = "c,ruby,es,ru,man_en";
+pub(super) const AFTER: &str = "c,fr,es,ru,man_en";
 /// Prompts of the calibration, and tokens to generate for each: enough for four clusters, done in about 20 seconds.
 pub(super) const CALIBRATION: [&str; 4] = ["--count", "240", "--max-tokens", "64"];
 
