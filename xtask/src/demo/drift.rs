@@ -16,7 +16,7 @@ use crate::{progress::Report, wait};
 /// Longest that the drift may take to be noticed and mended, in seconds.
 const LIMIT: u32 = 240;
 
-/// Sends other traffic and tells what happens until a new table is active.
+/// Sends other traffic and tells what happens until it fits a new table.
 pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Result<()> {
     report.say(&format!(
         "calibrated for {}; now comes {}",
@@ -38,21 +38,26 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
         let hint = format!(
             "see `kubectl -n {NAMESPACE} describe moe {FLEET}` and `kubectl -n {NAMESPACE} get calibrationruns`"
         );
-        wait::until("a new table", Duration::from_secs(u64::from(LIMIT)), &hint, || {
-            // The Job must not end first: its end would end the drift.
-            load::ended(target, name)?;
-            let fleet = fleet::get(target)?;
-            let runs = calibration_runs(target)?;
-            for line in story.tell(&fleet, &runs) {
-                step.keep(&format!("  {:>4} s  {line}", start.elapsed().as_secs()));
-            }
-            step.note(
-                condition(&fleet, "Drifted")
-                    .map(|drifted| text(&drifted["message"]))
-                    .unwrap_or_default(),
-            );
-            Ok(story.over(&fleet).then_some(()))
-        })
+        wait::until(
+            "a table that the new traffic fits",
+            Duration::from_secs(u64::from(LIMIT)),
+            &hint,
+            || {
+                // The Job must not end first: its end would end the drift.
+                load::ended(target, name)?;
+                let fleet = fleet::get(target)?;
+                let runs = calibration_runs(target)?;
+                for line in story.tell(&fleet, &runs) {
+                    step.keep(&format!("  {:>4} s  {line}", start.elapsed().as_secs()));
+                }
+                step.note(
+                    condition(&fleet, "Drifted")
+                        .map(|drifted| text(&drifted["message"]))
+                        .unwrap_or_default(),
+                );
+                Ok(story.over(&fleet).then_some(()))
+            },
+        )
     });
     load::stop(target, name)?;
     result
@@ -71,6 +76,7 @@ struct Story {
     run: String,
     phase: String,
     told_table: bool,
+    told_end: bool,
 }
 
 impl Story {
@@ -82,6 +88,7 @@ impl Story {
             run: run.map(|run| text(&run["metadata"]["name"])).unwrap_or_default(),
             phase: run.map(|run| text(&run["status"]["phase"])).unwrap_or_default(),
             told_table: false,
+            told_end: false,
         }
     }
 
@@ -92,34 +99,68 @@ impl Story {
         if let Some(condition) = drifted.filter(|_| !self.drifted) {
             self.drifted = true;
             lines.push(format!(
-                "Drifted, {}: {}",
+                "Drifted, {}: {}{}",
                 text(&condition["reason"]),
-                text(&condition["message"])
+                text(&condition["message"]),
+                signals(fleet)
             ));
         }
         if let Some(run) = newest_drift_run(runs) {
             let (name, phase) = (text(&run["metadata"]["name"]), text(&run["status"]["phase"]));
             if !phase.is_empty() && (name != self.run || phase != self.phase) {
-                lines.push(format!(
-                    "CalibrationRun {name} (reason Drift): {phase} {}",
-                    text(&run["status"]["message"])
-                ));
+                let samples = run["status"]["report"]["samples"].as_u64();
+                let samples = samples.map_or_else(String::new, |count| format!(", {count} samples of live traffic"));
+                lines.push(format!("CalibrationRun {name} (reason Drift) {phase}{samples}"));
                 (self.run, self.phase) = (name, phase);
             }
         }
-        if self.over(fleet) && !self.told_table {
+        if self.swapped(fleet) && !self.told_table {
             self.told_table = true;
             let table = &fleet["status"]["table"];
-            lines.push(format!("table {} replaces {}", text(&table["name"]), text(&self.table)));
+            lines.push(format!(
+                "table {} replaces {} on all routers",
+                text(&table["name"]),
+                text(&self.table)
+            ));
+        }
+        if self.over(fleet) && !self.told_end {
+            self.told_end = true;
+            lines.push(format!("the traffic fits the new table{}", signals(fleet)));
         }
         lines
     }
 
     /// Whether another table is active and all routers have it.
-    fn over(&self, fleet: &Value) -> bool {
+    fn swapped(&self, fleet: &Value) -> bool {
         let propagated = condition(fleet, "TablePropagated").is_some_and(|condition| condition["status"] == "True");
         let table = &fleet["status"]["table"]["name"];
         propagated && table.is_string() && *table != self.table
+    }
+
+    /// Whether the traffic has been judged under the new table, and fits.
+    fn over(&self, fleet: &Value) -> bool {
+        self.swapped(fleet) && condition(fleet, "Drifted").is_some_and(|condition| condition["status"] == "False")
+    }
+}
+
+/// The signals that have a value, beside their baselines.
+fn signals(fleet: &Value) -> String {
+    let signals = fleet["status"]["drift"]["signals"].as_array().into_iter().flatten();
+    let known = signals.filter(|signal| signal["live"].is_string());
+    let said: Vec<_> = known
+        .map(|signal| {
+            format!(
+                "{} {} (baseline {})",
+                text(&signal["name"]),
+                text(&signal["live"]),
+                text(&signal["baseline"])
+            )
+        })
+        .collect();
+    if said.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", said.join(", "))
     }
 }
 
@@ -161,7 +202,10 @@ mod tests {
         assert_eq!(story.tell(&fleet("a", "True"), &runs("Running")).len(), 1);
         assert!(story.tell(&fleet("a", "True"), &runs("Running")).is_empty() && !story.over(&fleet("a", "True")));
         let end = story.tell(&fleet("b", "False"), &runs("Succeeded"));
-        assert_eq!(end.last().unwrap(), "table b replaces a");
+        assert_eq!(
+            end[1..],
+            ["table b replaces a on all routers", "the traffic fits the new table"]
+        );
         assert!(
             Story::new(&fleet("b", "False"), &runs("Succeeded"))
                 .tell(&fleet("b", "False"), &runs("Succeeded"))
