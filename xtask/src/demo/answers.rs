@@ -19,7 +19,7 @@ const PROMPTS: [(&str, &str); 6] = [
 /// Asks and prints.
 pub(super) fn show(router: &Router, report: &Report) -> anyhow::Result<()> {
     for (language, prompt) in PROMPTS {
-        let body = json!({"model": FLEET, "prompt": prompt, "max_tokens": 32, "temperature": 0});
+        let body = json!({"model": FLEET, "prompt": prompt, "max_tokens": 32, "temperature": 0.8, "seed": 7});
         let answer = http::post(&router.address, "/v1/completions", &body)?;
         let text = answer["choices"][0]["text"]
             .as_str()

@@ -9,7 +9,7 @@ pub(super) fn print(target: &Target, router: &Router) {
         println!("  {line}");
     }
     let address = if target.local {
-        router.address.clone()
+        router.address.trim_end_matches(":80").to_owned()
     } else {
         println!("  kubectl -n {NAMESPACE} port-forward service/{FLEET}-router 8080:80 &");
         "127.0.0.1:8080".to_owned()
