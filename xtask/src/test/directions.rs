@@ -22,7 +22,15 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("coterie-router", SHARED),
     ("coterie-calibrator", SHARED),
     ("coterie-engine-sim", &["coterie-locality", "coterie-service"]),
-    ("coterie-e2e", SHARED),
+    (
+        "coterie-e2e",
+        &[
+            "coterie-locality",
+            "coterie-crds",
+            "coterie-service",
+            "coterie-engine-sim",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
