@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    process::{Child, Stdio},
+    process::{Child, ChildStdout, Stdio},
 };
 
 use anyhow::Context as _;
@@ -13,7 +13,13 @@ use super::{FLEET, NAMESPACE, target::Target};
 pub(super) struct Router {
     /// `host:port`.
     pub(super) address: String,
-    forwarding: Option<Child>,
+    forwarding: Option<Forwarding>,
+}
+
+/// kubectl, and its output: kubectl ends when nobody can read what it says of each connection.
+struct Forwarding {
+    child: Child,
+    _output: BufReader<ChildStdout>,
 }
 
 /// Finds the router's Service.
@@ -40,13 +46,13 @@ pub(super) fn router(target: &Target) -> anyhow::Result<Router> {
         .stderr(Stdio::null())
         .spawn()
         .context("cannot start kubectl port-forward")?;
+    let mut output = BufReader::new(child.stdout.take().context("kubectl has no output")?);
     let mut line = String::new();
-    BufReader::new(child.stdout.take().context("kubectl has no output")?).read_line(&mut line)?;
-    let router = Router {
-        address: forwarded(&line).unwrap_or_default(),
-        forwarding: Some(child),
-    };
-    anyhow::ensure!(!router.address.is_empty(), "kubectl port-forward did not start: {line}");
+    let read = output.read_line(&mut line);
+    let mut router = Router::at(String::new());
+    router.forwarding = Some(Forwarding { child, _output: output });
+    read?;
+    router.address = forwarded(&line).context("kubectl port-forward did not start: is the router's Service there?")?;
     Ok(router)
 }
 
@@ -62,7 +68,7 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.forwarding {
+        if let Some(Forwarding { child, .. }) = &mut self.forwarding {
             let _ = child.kill();
             let _ = child.wait();
         }
