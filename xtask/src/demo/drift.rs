@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Args, FLEET, NAMESPACE,
-    fleet::{self, condition, text},
+    fleet::{self, condition, newest_run, text},
     load::{self, Job},
     target::Target,
     traffic,
@@ -34,7 +34,7 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
     load::start(target, &job)?;
     let result = report.step("traffic of another mix", |step| {
         let start = Instant::now();
-        let mut story = Story::new(&fleet::get(target)?, &calibration_runs(target)?);
+        let mut story = Story::new(&fleet::get(target)?, &fleet::runs(target)?);
         let hint = format!(
             "see `kubectl -n {NAMESPACE} describe moe {FLEET}` and `kubectl -n {NAMESPACE} get calibrationruns`"
         );
@@ -46,7 +46,7 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
                 // The Job must not end first: its end would end the drift.
                 load::ended(target, name)?;
                 let fleet = fleet::get(target)?;
-                let runs = calibration_runs(target)?;
+                let runs = fleet::runs(target)?;
                 for line in story.tell(&fleet, &runs) {
                     step.keep(&format!("  {:>4} s  {line}", start.elapsed().as_secs()));
                 }
@@ -63,10 +63,6 @@ pub(super) fn show(target: &Target, args: &Args, report: &Report) -> anyhow::Res
     result
 }
 
-fn calibration_runs(target: &Target) -> anyhow::Result<Value> {
-    target.kubectl.json(["-n", NAMESPACE, "get", "calibrationruns"])
-}
-
 /// What was told already.
 struct Story {
     /// The table that was active before.
@@ -81,7 +77,7 @@ struct Story {
 
 impl Story {
     fn new(fleet: &Value, runs: &Value) -> Self {
-        let run = newest_drift_run(runs);
+        let run = newest_run(runs, "Drift");
         Self {
             table: fleet["status"]["table"]["name"].clone(),
             drifted: condition(fleet, "Drifted").is_some_and(|condition| condition["status"] == "True"),
@@ -105,7 +101,7 @@ impl Story {
                 signals(fleet)
             ));
         }
-        if let Some(run) = newest_drift_run(runs) {
+        if let Some(run) = newest_run(runs, "Drift") {
             let (name, phase) = (text(&run["metadata"]["name"]), text(&run["status"]["phase"]));
             if !phase.is_empty() && (name != self.run || phase != self.phase) {
                 let samples = run["status"]["report"]["samples"].as_u64();
@@ -162,14 +158,6 @@ fn signals(fleet: &Value) -> String {
     } else {
         format!("; {}", said.join(", "))
     }
-}
-
-fn newest_drift_run(runs: &Value) -> Option<&Value> {
-    runs["items"]
-        .as_array()?
-        .iter()
-        .filter(|run| run["spec"]["reason"] == "Drift" && run["spec"]["deployment"] == FLEET)
-        .max_by_key(|run| text(&run["metadata"]["creationTimestamp"]))
 }
 
 #[cfg(test)]

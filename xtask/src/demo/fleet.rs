@@ -94,18 +94,37 @@ fn calibrate_again(target: &Target, report: &Report) -> anyhow::Result<()> {
         patch(target, &json!({"spec": {"calibration": {"requestID": id}}}))?;
         let hint = format!("see `kubectl -n {NAMESPACE} get calibrationruns`");
         wait::until("the calibration run", Duration::from_secs(300), &hint, || {
-            let fleet = get(target)?;
-            let calibration = &fleet["status"]["calibration"];
-            let phase = text(&calibration["lastRunPhase"]);
-            step.note(format!("{} {phase}", text(&calibration["lastRun"])));
-            let seen = calibration["observedRequestID"] == id.as_str();
-            anyhow::ensure!(!(seen && phase == "Failed"), "the calibration run failed: {hint}");
-            Ok(
-                (seen && phase == "Succeeded" && fleet["status"]["table"]["name"] == calibration["lastRun"])
-                    .then_some(()),
-            )
+            if get(target)?["status"]["calibration"]["observedRequestID"] != id.as_str() {
+                return Ok(None);
+            }
+            let runs = runs(target)?;
+            let Some(run) = newest_run(&runs, "Manual") else {
+                return Ok(None);
+            };
+            let phase = text(&run["status"]["phase"]);
+            step.note(format!("{} {phase}", text(&run["metadata"]["name"])));
+            anyhow::ensure!(
+                phase != "Failed",
+                "the calibration run failed: {}",
+                text(&run["status"]["message"])
+            );
+            Ok((phase == "Succeeded").then_some(()))
         })
     })
+}
+
+/// All calibration runs of the namespace.
+pub(super) fn runs(target: &Target) -> anyhow::Result<Value> {
+    target.kubectl.json(["-n", NAMESPACE, "get", "calibrationruns"])
+}
+
+/// The fleet's newest run of a reason.
+pub(super) fn newest_run<'a>(runs: &'a Value, reason: &str) -> Option<&'a Value> {
+    runs["items"]
+        .as_array()?
+        .iter()
+        .filter(|run| run["spec"]["reason"] == reason && run["spec"]["deployment"] == FLEET)
+        .max_by_key(|run| text(&run["metadata"]["creationTimestamp"]))
 }
 
 fn patch(target: &Target, patch: &Value) -> anyhow::Result<()> {
