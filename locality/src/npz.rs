@@ -1,6 +1,6 @@
 //! Reader of calibration data as the ELDR artifact writes them: an `.npz` (zip of `.npy`) with counts of N requests.
 //!
-//! Read are `prefill_counts` and, if present, `decode_counts` (whole numbers [N, L, E]), `prompt_tokens` and `decode_tokens` ([N], or one
+//! Read are `prefill_counts` and, if present, `decode_counts` (whole numbers [N, L, E]), `prompt_tokens` and `decode_tokens` (length N, or one
 //! number for all), and `metadata`, a JSON text with `model` and `top_k`. Counts must add up: per layer to tokens x top-k.
 
 use std::io::{Cursor, Read};

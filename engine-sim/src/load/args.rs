@@ -106,9 +106,35 @@ pub struct SourceArgs {
     /// Domains to draw from, with weights if they differ: python,zh or python=2,zh=1. Blends are named a+b. Default: all pure domains alike.
     #[arg(long, value_delimiter = ',')]
     pub domains: Vec<String>,
+    /// Which of each domain's recorded requests: a calibration on `even` and a load of `odd` share none.
+    #[arg(long, value_enum, default_value_t = Part::All)]
+    pub part: Part,
     /// Prompts as text or as token ids.
     #[arg(long, value_enum, default_value_t = PromptForm::Text)]
     pub prompt_form: PromptForm,
+}
+
+/// Which of each domain's recorded requests are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// All of them.
+    All,
+    /// Every second one, from the first.
+    Even,
+    /// Every second one, from the second.
+    Odd,
+}
+
+impl Part {
+    /// Keeps what belongs to the part.
+    pub(super) fn of(self, requests: &[usize]) -> Vec<usize> {
+        let from = |first: usize| requests.iter().copied().skip(first).step_by(2).collect();
+        match self {
+            Self::All => requests.to_vec(),
+            Self::Even => from(0),
+            Self::Odd => from(1),
+        }
+    }
 }
 
 /// How a prompt is written in a request.

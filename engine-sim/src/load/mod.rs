@@ -10,7 +10,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use args::{LoadArgs, LoadCli, LoadCommand, PromptForm, PromptsArgs};
+pub use args::{LoadArgs, LoadCli, LoadCommand, Part, PromptForm, PromptsArgs};
 pub use client::{ClientError, HttpClient};
 pub use plan::{Mix, Planner};
 pub use prompts::write_prompts;

@@ -7,6 +7,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::args::Part;
 use crate::recording::Recording;
 
 /// Domains with their weights.
@@ -18,10 +19,13 @@ pub struct Mix {
 
 impl Mix {
     /// Parses `python=2`, `zh`, ...; none means all pure domains alike.
-    pub fn parse(domains: &[String], recording: &Recording) -> Result<Self> {
+    pub fn parse(domains: &[String], recording: &Recording, part: Part) -> Result<Self> {
         let mut by_domain: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for request in 0..recording.len() {
             by_domain.entry(recording.domain(request)).or_default().push(request);
+        }
+        for requests in by_domain.values_mut() {
+            *requests = part.of(requests);
         }
         let pure = || by_domain.iter().filter(|(name, _)| !name.contains('+'));
         if domains.is_empty() {

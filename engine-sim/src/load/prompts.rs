@@ -20,7 +20,7 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn load(args: &SourceArgs) -> Result<Self> {
         let recording = Recording::load(&args.recording)?;
-        let mix = Mix::parse(&args.domains, &recording)?;
+        let mix = Mix::parse(&args.domains, &recording, args.part)?;
         let codec = match args.prompt_form {
             PromptForm::Text => Some(TextCodec::load(&args.model_dir).with_context(|| {
                 format!(

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::args::Part;
 use super::plan::{Mix, Planner};
 use crate::recording::Recording;
 
@@ -9,10 +10,22 @@ fn recording() -> Recording {
 }
 
 fn mix(domains: &[&str]) -> anyhow::Result<Mix> {
-    Mix::parse(
-        &domains.iter().map(|d| (*d).to_owned()).collect::<Vec<_>>(),
-        &recording(),
-    )
+    part(domains, Part::All)
+}
+
+fn part(domains: &[&str], part: Part) -> anyhow::Result<Mix> {
+    let domains: Vec<String> = domains.iter().map(|d| (*d).to_owned()).collect();
+    Mix::parse(&domains, &recording(), part)
+}
+
+#[test]
+fn even_and_odd_share_no_request_and_miss_none() {
+    let draw = |which| Planner::new(part(&["ja", "zh"], which).unwrap(), 1, 1.0).distinct(usize::MAX);
+    let mut both = [draw(Part::Even), draw(Part::Odd)].concat();
+    let mut all = draw(Part::All);
+    both.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(both, all);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{
 
 use coterie_crds::v1alpha1::{
     CalibrationRun, CalibrationSource, CentroidTable, DriftMode, MoEDeployment, MoEDeploymentStatus, RunReason,
+    TablePhase,
 };
 use coterie_locality::drift::{SignalState, Thresholds, Verdict as Judgement};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -170,12 +171,15 @@ impl Poll<'_> {
         let last = gate::last_refit(self.current.drift.as_ref(), &observed.runs);
         let gate = gate::gate(&self.deployment.spec.drift, last.as_ref(), &observed.runs, self.now);
         // Our cached status may be older than the newest table: a re-fit that has just succeeded is no reason for another.
-        let newer = observed.tables.iter().any(|t| {
-            t.status
-                .as_ref()
-                .and_then(|s| s.phase)
-                .is_none_or(|p| p == coterie_crds::v1alpha1::TablePhase::Candidate)
-        });
+        let judged = self.current.table.as_ref().map(|t| t.name.as_str());
+        let newer = observed
+            .tables
+            .iter()
+            .any(|t| match t.status.as_ref().and_then(|s| s.phase) {
+                None | Some(TablePhase::Candidate) => true,
+                Some(TablePhase::Active) => t.metadata.name.as_deref() != judged,
+                Some(TablePhase::Superseded | TablePhase::Rejected) => false,
+            });
         if gate != Gate::Open || newer {
             tracing::debug!(fleet = %self.fleet, ?gate, newer, "drifted, no re-fit now");
             return Ok(None);

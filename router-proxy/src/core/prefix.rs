@@ -36,7 +36,7 @@ pub(super) fn several_prompts(prompt: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(prompt.get()).is_ok_and(|items| items.len() > 1)
 }
 
-/// The four forms of a prompt: text, [text], [ids], [[ids]]. Of several prompts the first counts.
+/// The four forms of a prompt: `text`, `[text]`, `[ids]`, `[[ids]]`. Of several prompts the first counts.
 fn prompt_key(prompt: &RawValue, bytes: usize) -> Option<u64> {
     let json = prompt.get();
     if json.starts_with('"') {

@@ -116,6 +116,8 @@ pub(super) fn flags(domains: &str, seconds: u32, concurrency: u32, seed: u32, wo
     let flags = [
         ["--model", FLEET],
         ["--domains", domains],
+        // What the fleet was not calibrated on: see `traffic::CALIBRATION`.
+        ["--part", "odd"],
         ["--concurrency", &concurrency],
         ["--duration", &duration],
         ["--warmup-requests", &concurrency],

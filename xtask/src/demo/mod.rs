@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Use the cluster of this kubectl context instead of the local one.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Registry that the cluster of --context can pull from, as HOST[:PORT]/PATH. A kind cluster needs none.
+    /// Registry that the cluster of --context can pull from, as HOST:PORT/PATH. A kind cluster needs none.
     #[arg(long, requires = "context")]
     registry: Option<String>,
     /// Install missing Debian packages without asking.

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Import them into the local cluster.
     #[arg(long)]
     load: bool,
-    /// Name them for this registry, as HOST[:PORT]/PATH.
+    /// Name them for this registry, as HOST:PORT/PATH.
     #[arg(long, requires = "push")]
     registry: Option<String>,
     /// Push them to the registry.
