@@ -8,18 +8,15 @@ use super::{
 };
 use crate::dialect::steering;
 
-/// Fields that the prefill leg sets itself or does without: it makes one token that nobody sees.
-const NOT_ON_PREFILL: &[&str] = &[
+/// Fields that the prefill leg sets itself or does without: it makes one token that nobody sees. `check` judges
+/// them; all else goes to prefill as the client sent it, so that prefill refuses what decode would.
+pub(super) const NOT_ON_PREFILL: &[&str] = &[
     "stream",
     "stream_options",
     "max_tokens",
     "max_completion_tokens",
     "max_output_tokens",
     "min_tokens",
-    "n",
-    "best_of",
-    "logprobs",
-    "top_logprobs",
     "return_token_ids",
 ];
 

@@ -40,6 +40,9 @@ impl Core {
             && let Some(ticket) = prepared.prefilled.as_mut().and_then(|p| p.handoff.as_mut())
         {
             ticket.seen();
+            if sent.as_ref().is_ok_and(|r| r.status().is_client_error()) {
+                ticket.refused();
+            }
         }
         let (head, body) = sent?.into_parts();
         if !head.status.is_success() {

@@ -4,6 +4,7 @@
 mod answer;
 mod attempt;
 mod bodies;
+mod check;
 mod choose;
 mod decode;
 mod failure;

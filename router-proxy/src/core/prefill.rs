@@ -36,6 +36,7 @@ pub(crate) struct Ticket {
     pub(crate) object: Box<RawValue>,
     since: Instant,
     seen: bool,
+    refused: bool,
     metrics: Arc<RouterMetrics>,
 }
 
@@ -43,6 +44,11 @@ impl Ticket {
     /// A decode worker may have seen the object: the prefill worker may have freed the blocks, so it must not be used again.
     pub(crate) fn seen(&mut self) {
         self.seen = true;
+    }
+
+    /// The decode worker refused the request, so it pulled nothing.
+    pub(crate) fn refused(&mut self) {
+        self.refused = true;
     }
 
     /// Whether another decode worker may still be given the object.
@@ -53,8 +59,12 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // Blocks of a ticket that nobody saw stay pinned on the prefill worker until their lease ends.
-        self.metrics.handoff(if self.seen { "used" } else { "abandoned" });
+        // Blocks of a ticket that nobody used stay pinned on the prefill worker until their lease ends.
+        self.metrics.handoff(if self.seen && !self.refused {
+            "used"
+        } else {
+            "abandoned"
+        });
     }
 }
 
@@ -117,6 +127,7 @@ impl Core {
             object,
             since: Instant::now(),
             seen: false,
+            refused: false,
             metrics: Arc::clone(&self.metrics),
         });
         Ok(Prefilled {

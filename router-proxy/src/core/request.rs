@@ -5,7 +5,12 @@ use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{bodies, fields::Fields, prefix};
+use super::{
+    bodies,
+    check::{self, Refused},
+    fields::Fields,
+    prefix,
+};
 
 /// Paths that are routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,21 +110,22 @@ struct StreamOptions {
 }
 
 impl ClientRequest {
-    /// Parses a body. Only what routing needs is checked; the engine judges the rest. The error is for the client.
+    /// Parses a body. Only what routing needs or prefill is not shown is checked; the engine judges the rest. The error is for the client.
     pub(crate) fn parse(
         endpoint: Endpoint,
         headers: HeaderMap,
         body: &Bytes,
         prefix_bytes: usize,
-    ) -> Result<Self, String> {
-        let fields = Fields::parse(body).map_err(|e| format!("the body is not a JSON object: {e}"))?;
+    ) -> Result<Self, Refused> {
+        let fields = Fields::parse(body).map_err(|e| Refused::body(format!("the body is not a JSON object: {e}")))?;
         let needed = match endpoint {
             Endpoint::Completions => "prompt",
             Endpoint::ChatCompletions => "messages",
         };
         if !fields.has(needed) && !fields.has("prompt_embeds") {
-            return Err(format!("the body has no `{needed}`"));
+            return Err(Refused::body(format!("the body has no `{needed}`")));
         }
+        check::rewritten(endpoint, &fields)?;
         let stream: Option<RawBool> = fields.read("stream");
         let options: Option<StreamOptions> = fields.read("stream_options");
         Ok(Self {

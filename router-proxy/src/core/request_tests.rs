@@ -35,7 +35,7 @@ fn prefill_makes_one_token_and_decode_keeps_the_clients_word() {
     assert!(request.stream && request.usage_event);
     assert_eq!(
         prefill(&request),
-        json!({"model":"m","messages":[],"temperature":0.8,"stop":["x"],"stream":false,"max_tokens":1,
+        json!({"model":"m","messages":[],"temperature":0.8,"logprobs":true,"top_logprobs":3,"stop":["x"],"stream":false,"max_tokens":1,
             "max_completion_tokens":1,"kv_transfer_params":{"do_remote_decode":true}})
     );
     let decode = decode(&request);
@@ -101,19 +101,13 @@ fn bodies_that_cannot_be_routed_are_refused_with_a_word() {
         (Endpoint::ChatCompletions, r#"{"prompt":"a"}"#, "no `messages`"),
     ] {
         let refused = ClientRequest::parse(endpoint, HeaderMap::new(), &Bytes::from(body), 64).unwrap_err();
-        assert!(refused.contains(word), "{refused}");
+        assert!(refused.message.contains(word), "{refused:?}");
     }
 }
 
 #[test]
 fn only_a_true_stream_streams() {
-    for (value, stream) in [
-        ("true", true),
-        ("false", false),
-        ("null", false),
-        ("\"true\"", true),
-        ("0", false),
-    ] {
+    for (value, stream) in [("true", true), ("false", false), ("null", false)] {
         let body = format!(r#"{{"prompt":"a","stream":{value}}}"#);
         assert_eq!(parse(Endpoint::Completions, &body).stream, stream, "{value}");
     }

@@ -78,3 +78,36 @@ async fn without_a_document_the_router_is_alive_but_not_ready() {
     assert_eq!(state.generation, 0);
     assert!(state.problem.unwrap().contains("document.json"));
 }
+
+#[tokio::test]
+async fn what_only_decode_would_refuse_is_refused_before_prefill() {
+    let fleet = Fleet::start(1, 1).await;
+    for (field, value) in [
+        ("max_tokens", json!(0)),
+        ("min_tokens", json!(99)),
+        ("stream", json!("yes")),
+        ("stream_options", json!({"include_usage": true})),
+    ] {
+        let mut bad = body(PROMPT, 8);
+        bad[field] = value;
+        let answer = fleet.router.post("/v1/completions", &bad).await;
+        assert_eq!(answer.status(), 400, "{field}");
+        let error: Value = answer.json().await.unwrap();
+        assert_eq!(error["error"]["param"], field, "{error}");
+    }
+    for (field, value) in [("logprobs", json!("x")), ("n", json!("x"))] {
+        let mut bad = body(PROMPT, 8);
+        bad[field] = value;
+        let answer = fleet.router.post("/v1/completions", &bad).await;
+        assert_eq!(answer.status(), 400, "{field}");
+    }
+    assert_eq!(fleet.prefill[0].state().await["requests"]["finished"], 0);
+    fleet.decode[0]
+        .fault(json!({"kind": "status", "value": 400, "path": "/v1/", "count": 1}))
+        .await;
+    let answer = fleet.router.post("/v1/completions", &body(PROMPT, 8)).await;
+    assert_eq!(answer.status(), 400);
+    let abandoned = r#"handoffs_total{result="abandoned"}"#;
+    assert_eq!(fleet.router.metric(abandoned).await, 1.0, "decode pulled nothing");
+    fleet.router.at_rest().await;
+}

@@ -16,6 +16,8 @@ pub(super) enum DoorError {
     NotFound,
     MethodNotAllowed,
     BadRequest,
+    /// This field of the body.
+    BadField(&'static str),
     BodyTooLarge,
     BodyTooSlow,
     Encoded,
@@ -33,6 +35,7 @@ impl DoorError {
             Self::NotFound => (StatusCode::NOT_FOUND, CLIENT, "not_found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, CLIENT, "method_not_allowed"),
             Self::BadRequest => (StatusCode::BAD_REQUEST, CLIENT, "invalid_body"),
+            Self::BadField(_) => (StatusCode::BAD_REQUEST, CLIENT, "invalid_value"),
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, CLIENT, "body_too_large"),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, CLIENT, "body_too_slow"),
             Self::Encoded => (StatusCode::UNSUPPORTED_MEDIA_TYPE, CLIENT, "content_encoding"),
@@ -46,7 +49,11 @@ impl DoorError {
     /// The response, with a sentence for a person.
     pub(super) fn response(self, message: &str) -> Response<DoorBody> {
         let (status, kind, code) = self.parts();
-        let body = json!({"error": {"message": message, "type": kind, "param": null, "code": code}}).to_string();
+        let param = match self {
+            Self::BadField(name) => Some(name),
+            _ => None,
+        };
+        let body = json!({"error": {"message": message, "type": kind, "param": param, "code": code}}).to_string();
         let mut response = Response::new(DoorBody::whole(body.into()));
         *response.status_mut() = status;
         let headers = response.headers_mut();

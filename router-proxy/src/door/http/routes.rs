@@ -104,8 +104,12 @@ async fn read(
         (error, message)
     })?;
     let prefix_bytes = usize::try_from(active.document.prefill.prefix_bytes).unwrap_or(usize::MAX);
-    ClientRequest::parse(endpoint, headers::for_workers(headers), &body, prefix_bytes)
-        .map_err(|message| (DoorError::BadRequest, message))
+    ClientRequest::parse(endpoint, headers::for_workers(headers), &body, prefix_bytes).map_err(|refused| {
+        (
+            refused.param.map_or(DoorError::BadRequest, DoorError::BadField),
+            refused.message,
+        )
+    })
 }
 
 fn relay(answer: Answer, mut turn: ClientTurn) -> Response<DoorBody> {
