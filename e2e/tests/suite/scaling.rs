@@ -9,6 +9,7 @@ use coterie_e2e::{
     suite::{Suite, kubectl},
     wait::{Look, until},
 };
+use serde_json::{Value, json};
 
 const DOMAINS: [&str; 4] = ["python", "legal", "zh", "ru"];
 
@@ -47,6 +48,44 @@ async fn decode_pool_scales_4_3_5_under_traffic_without_a_failed_request() -> Re
         ensure!(served, "{name} got no request after the pool grew");
     }
     fleet.delete_namespace().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_change_rolls_the_smallest_fleet_under_traffic_without_a_failed_request() -> Result<()> {
+    let suite = Suite::start().await?;
+    let spec = spec::small(suite.image("engine-sim")?);
+    let fleet = Fleet::create(&suite, "e2e-rollout", spec, &prompts::recorded(&DOMAINS, 240)?).await?;
+    fleet.settle().await?;
+
+    let traffic = Traffic::start(&fleet.router().await?, prompts::recorded(&DOMAINS, 400)?, 4, 32);
+    // The only prefill worker goes away for a while: its requests are computed on decode workers.
+    roll(&fleet, json!({"engine": {"args": ["--max-num-seqs", "32"]}})).await?;
+    // Without any prefill worker, and then with other engines.
+    fleet.patch(json!({"prefill": {"replicas": 0}})).await?;
+    fleet.condition(conditions::AVAILABLE, "True").await?;
+    roll(&fleet, json!({"engine": {"args": ["--max-num-seqs", "48"]}})).await?;
+    traffic.stop().await.expect_all_answered()?;
+    fleet.delete_namespace().await
+}
+
+/// Changes the spec and waits until every worker was replaced.
+async fn roll(fleet: &Fleet, change: Value) -> Result<()> {
+    let before = fleet.worker_uids().await?;
+    fleet.patch(change).await?;
+    until("every worker to be replaced", SETTLE, || async {
+        let now = fleet.worker_uids().await?;
+        let old: Vec<_> = now
+            .iter()
+            .filter(|(name, uid)| before.get(*name) == Some(uid))
+            .collect();
+        Ok(if old.is_empty() && now.len() == before.len() {
+            Look::Done(())
+        } else {
+            Look::NotYet(format!("{old:?}"))
+        })
+    })
+    .await?;
+    fleet.condition(conditions::DECODE_AVAILABLE, "True").await
 }
 
 async fn scale(fleet: &Fleet, size: usize) -> Result<()> {
