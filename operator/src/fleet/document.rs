@@ -139,35 +139,61 @@ fn assignment(resolved: &Resolved, table: &CentroidTable, previous: Option<&Rout
 /// Revisions that may be routed to, the wanted one first.
 ///
 /// A revision is listed once it has a ready worker in each declared pool. An old one leaves when it no longer has, or when the wanted one
-/// is rolled out completely. The wanted one, once listed, stays as long as nothing better is there: its workers may come back any moment.
+/// is rolled out completely. While no revision has, those with ready decode workers serve: routers let these compute prompts themselves.
+/// The wanted one, once listed, stays as long as nothing better is there: its workers may come back any moment.
 fn revisions(resolved: &Resolved, pods: &[PodView], previous: Option<&RoutingDocument>) -> Vec<String> {
-    let routable = routable_revisions(pods, resolved.spec.prefill.is_some());
-    let wanted = resolved.revision.clone();
-    if rolled_out(resolved, pods) && routable.contains(&wanted) {
-        return vec![wanted];
+    let routable = routable_revisions(pods, needs_prefill(resolved));
+    let wanted = &resolved.revision;
+    if rolled_out(resolved, pods) && routable.contains(wanted) {
+        return vec![wanted.clone()];
     }
-    let mut listed: Vec<String> = routable.iter().filter(|r| **r == wanted).cloned().collect();
-    listed.extend(routable.into_iter().filter(|r| *r != wanted));
-    if listed.is_empty() && previous.is_some_and(|p| p.revisions.contains(&wanted)) {
-        listed.push(wanted);
+    if !routable.is_empty() {
+        return wanted_first(routable, wanted);
     }
+    let decoding = decoding_revisions(pods);
+    let before = previous.map(|p| p.revisions.as_slice()).unwrap_or_default();
+    let kept: Vec<String> = before.iter().filter(|r| decoding.contains(*r)).cloned().collect();
+    if !kept.is_empty() {
+        return kept;
+    }
+    if !decoding.is_empty() {
+        return wanted_first(decoding, wanted);
+    }
+    before.iter().filter(|r| *r == wanted).cloned().collect()
+}
+
+fn wanted_first(revisions: BTreeSet<String>, wanted: &str) -> Vec<String> {
+    let (mut listed, others): (Vec<String>, Vec<String>) = revisions.into_iter().partition(|r| r == wanted);
+    listed.extend(others);
     listed
 }
 
-/// Revisions with a ready worker in each declared pool.
-pub fn routable_revisions(pods: &[PodView], disaggregated: bool) -> BTreeSet<String> {
-    let ready = |role: &str| -> BTreeSet<String> {
-        pods.iter()
-            .filter(|p| p.ready && p.role == role && !p.revision.is_empty())
-            .map(|p| p.revision.clone())
-            .collect()
-    };
-    let decode = ready(names::ROLE_DECODE);
-    if disaggregated {
-        decode.intersection(&ready(names::ROLE_PREFILL)).cloned().collect()
+/// Whether a revision needs a ready prefill worker to serve as declared. A pool of no workers asks for none.
+pub fn needs_prefill(resolved: &Resolved) -> bool {
+    resolved.spec.prefill.as_ref().is_some_and(|pool| pool.replicas > 0)
+}
+
+/// Revisions with a ready worker in each pool that should have workers.
+pub fn routable_revisions(pods: &[PodView], needs_prefill: bool) -> BTreeSet<String> {
+    let decode = decoding_revisions(pods);
+    if needs_prefill {
+        let prefill = ready_revisions(pods, names::ROLE_PREFILL);
+        decode.intersection(&prefill).cloned().collect()
     } else {
         decode
     }
+}
+
+/// Revisions with a ready decode worker: the least that answers a request.
+pub fn decoding_revisions(pods: &[PodView]) -> BTreeSet<String> {
+    ready_revisions(pods, names::ROLE_DECODE)
+}
+
+fn ready_revisions(pods: &[PodView], role: &str) -> BTreeSet<String> {
+    pods.iter()
+        .filter(|p| p.ready && p.role == role && !p.revision.is_empty())
+        .map(|p| p.revision.clone())
+        .collect()
 }
 
 /// Whether every declared worker is there, ready, and of the wanted revision.

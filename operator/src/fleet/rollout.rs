@@ -1,4 +1,5 @@
-//! How far a rollout may go: a partition for each pool, so that at every moment some revision has ready workers in both.
+//! How far a rollout may go: a partition for each pool, so that at every moment some revision has ready workers in both
+//! (or, where there is one prefill worker only, ready decode workers that compute prompts while it is replaced).
 //!
 //! Workers of different revisions do not hand off to each other. Were the pools rolled independently, the smaller one would be of the new
 //! revision before the larger one has a single new worker, and nothing would serve.
@@ -23,20 +24,28 @@ struct Progress {
     new: i32,
     /// Ready workers of others.
     old: i32,
+    /// Workers of the wanted revision, ready or not.
+    begun: i32,
 }
 
 impl Progress {
     fn of(resolved: &Resolved, pods: &[PodView], role: &str, pool: &Pool) -> Self {
-        let ready = |wanted: bool| {
-            let is = |p: &&PodView| p.ready && p.role == role && (p.revision == resolved.revision) == wanted;
-            i32::try_from(pods.iter().filter(is).count()).unwrap_or(i32::MAX)
+        let count = |is: &dyn Fn(&PodView) -> bool| {
+            i32::try_from(pods.iter().filter(|p| p.role == role && is(p)).count()).unwrap_or(i32::MAX)
         };
+        let wanted = |p: &PodView| p.revision == resolved.revision;
         Self {
             size: pool.replicas,
             max_unavailable: pool.update.max_unavailable.max(1),
-            new: ready(true),
-            old: ready(false),
+            new: count(&|p| p.ready && wanted(p)),
+            old: count(&|p| p.ready && !wanted(p)),
+            begun: count(&wanted),
         }
+    }
+
+    /// The partition that lets so many workers be of the wanted revision.
+    fn partition(&self, allowed: i32) -> i32 {
+        (self.size - allowed).max(0)
     }
 
     /// Workers that may be of the wanted revision now. The last old one stays until requests can do without it.
@@ -59,24 +68,45 @@ pub fn partitions(
     document: &RoutingDocument,
     acknowledged: Option<u64>,
 ) -> Partitions {
-    let Some(prefill_pool) = &resolved.spec.prefill else {
-        // Workers that do both need no partner: their StatefulSet paces itself.
-        return Partitions::default();
-    };
-    let prefill = Progress::of(resolved, pods, names::ROLE_PREFILL, prefill_pool);
-    let decode = Progress::of(resolved, pods, names::ROLE_DECODE, &resolved.spec.decode);
-    if prefill.old == 0 || decode.old == 0 {
+    let spec = &resolved.spec;
+    let decode = Progress::of(resolved, pods, names::ROLE_DECODE, &spec.decode);
+    if decode.old == 0 {
         return Partitions::default();
     }
-    let new_serves = prefill.new > 0
-        && decode.new > 0
+    let prefill = spec
+        .prefill
+        .as_ref()
+        .filter(|pool| pool.replicas > 0)
+        .map(|pool| Progress::of(resolved, pods, names::ROLE_PREFILL, pool));
+    let new_serves = decode.new > 0
+        && prefill.as_ref().is_none_or(|p| p.new > 0)
         && document.revisions.contains(&resolved.revision)
         && acknowledged >= Some(document.generation);
+    let paced_decode = decode.partition(decode.allowed(new_serves));
+    let Some(prefill) = prefill else {
+        return Partitions {
+            prefill: 0,
+            decode: paced_decode,
+        };
+    };
+    if prefill.new == 0 && (prefill.size == 1 || prefill.old == 0) {
+        // While no prefill worker is ready, old decode workers compute prompts too: none of them goes at the same time.
+        return Partitions {
+            prefill: 0,
+            decode: decode.partition(decode.begun),
+        };
+    }
+    if prefill.old == 0 {
+        return Partitions {
+            prefill: 0,
+            decode: paced_decode,
+        };
+    }
     // Prefill follows decode in ratio: it is done when decode is.
     let share = prefill.size.saturating_mul(decode.new) / decode.size.max(1);
     let prefill_allowed = prefill.allowed(new_serves).min(share.max(1));
     Partitions {
-        prefill: (prefill.size - prefill_allowed).max(0),
-        decode: (decode.size - decode.allowed(new_serves)).max(0),
+        prefill: prefill.partition(prefill_allowed),
+        decode: paced_decode,
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     acknowledgement::Acknowledgement,
-    document::routable_revisions,
+    document::{needs_prefill, routable_revisions},
     observe::Workloads,
     resolve::Resolved,
     stuck,
@@ -283,7 +283,7 @@ fn available(facts: &Facts<'_>) -> Verdict {
             format!("no router is ready; {because}"),
         );
     }
-    let routable = routable_revisions(facts.pods, facts.resolved.spec.prefill.is_some());
+    let routable = routable_revisions(facts.pods, needs_prefill(facts.resolved));
     let listed = facts.document.map(|d| d.revisions.as_slice()).unwrap_or_default();
     if listed.iter().any(|revision| routable.contains(revision)) {
         return Verdict::new(

@@ -48,21 +48,63 @@ fn a_recreated_document_is_newer_than_all_that_were_seen() {
 }
 
 #[test]
-fn a_revision_is_listed_when_each_pool_has_a_ready_worker() {
+fn a_revision_is_listed_when_a_worker_can_answer() {
     let resolved = tiny();
     let wanted = resolved.revision.as_str();
     let listed = |pods: &[PodView]| decide(&resolved, pods, None, None, 0).document.revisions;
-    assert!(listed(&[pod(ROLE_DECODE, 0, wanted)]).is_empty(), "no prefill worker");
+    assert!(listed(&[pod(ROLE_PREFILL, 0, wanted)]).is_empty(), "no decode worker");
     assert_eq!(
         listed(&[pod(ROLE_DECODE, 0, wanted), pod(ROLE_PREFILL, 0, wanted)]),
         [wanted]
     );
     let mut late = pod(ROLE_PREFILL, 0, wanted);
     late.ready = false;
+    assert_eq!(
+        listed(&[pod(ROLE_DECODE, 0, wanted), late]),
+        [wanted],
+        "decode workers answer without prefill workers"
+    );
+    let mut late = pod(ROLE_DECODE, 0, wanted);
+    late.ready = false;
     assert!(
-        listed(&[pod(ROLE_DECODE, 0, wanted), late]).is_empty(),
+        listed(&[late, pod(ROLE_PREFILL, 0, wanted)]).is_empty(),
         "a worker that is not ready does not count"
     );
+}
+
+#[test]
+fn without_a_ready_prefill_worker_the_revision_that_serves_goes_on() {
+    let resolved = tiny();
+    let wanted = resolved.revision.as_str();
+    let mut before = first(&resolved).document;
+    before.revisions = vec!["old".into()];
+    let listed = |pods: &[PodView]| decide(&resolved, pods, None, Some(&before), 1).document.revisions;
+    let mixed = [pod(ROLE_DECODE, 0, wanted), pod(ROLE_DECODE, 1, "old")];
+    assert_eq!(listed(&mixed), ["old"], "what is listed stays");
+    // The new prefill worker is there, and no decode worker of its revision.
+    assert_eq!(
+        listed(&[pod(ROLE_PREFILL, 0, wanted), pod(ROLE_DECODE, 1, "old")]),
+        ["old"]
+    );
+    assert_eq!(
+        listed(&mixed[..1]),
+        [wanted],
+        "another one, when that has no decode worker"
+    );
+    assert!(listed(&[]).is_empty());
+}
+
+#[test]
+fn a_prefill_pool_of_no_workers_keeps_no_revision_out() {
+    let mut resolved = tiny();
+    resolved.spec.prefill.as_mut().unwrap().replicas = 0;
+    let mut before = first(&resolved).document;
+    before.revisions = vec!["old".into()];
+    let wanted = resolved.revision.as_str();
+    let mixed = [pod(ROLE_DECODE, 0, wanted), pod(ROLE_DECODE, 1, "old")];
+    let listed = |pods: &[PodView]| decide(&resolved, pods, None, Some(&before), 1).document.revisions;
+    assert_eq!(listed(&mixed), [wanted, "old"], "both answer as declared");
+    assert_eq!(listed(&pods(&resolved)), [wanted]);
 }
 
 #[test]

@@ -1,10 +1,8 @@
-use std::collections::BTreeSet;
-
 use coterie_crds::names::{ROLE_DECODE, ROLE_PREFILL};
 
 use crate::{
     fleet::{
-        document::{decide, routable_revisions},
+        document::{decide, decoding_revisions, routable_revisions},
         resolve::Resolved,
         rollout::{Partitions, partitions},
         workers::PodView,
@@ -65,19 +63,67 @@ fn a_rollout_goes_no_further_before_routers_know_the_new_revision() {
     assert_eq!(paced(&resolved, &pods, true).decode, 0);
 }
 
+#[test]
+fn the_only_prefill_worker_goes_first_and_decode_when_it_is_back() {
+    let mut resolved = tiny();
+    resolved.spec.prefill.as_mut().unwrap().replicas = 1;
+    let mut pods = all_old(&resolved);
+    let prefill = pods.iter().position(|p| p.role == ROLE_PREFILL).unwrap();
+    assert_eq!(paced(&resolved, &pods, true), Partitions { prefill: 0, decode: 4 });
+    pods[prefill].revision.clone_from(&resolved.revision);
+    pods[prefill].ready = false;
+    assert_eq!(paced(&resolved, &pods, true), Partitions { prefill: 0, decode: 4 });
+    pods[prefill].ready = true;
+    assert_eq!(paced(&resolved, &pods, true), Partitions { prefill: 0, decode: 3 });
+    // A decode worker that is of the new revision already stays so while the prefill worker is away.
+    let decode = pods.iter().position(|p| p.name.ends_with("decode-3")).unwrap();
+    pods[decode].revision.clone_from(&resolved.revision);
+    pods[prefill].ready = false;
+    assert_eq!(paced(&resolved, &pods, true), Partitions { prefill: 0, decode: 3 });
+}
+
+#[test]
+fn the_last_old_worker_of_a_fleet_without_prefill_waits_for_the_routers() {
+    for declared in [false, true] {
+        let mut resolved = tiny();
+        resolved.spec.prefill.as_mut().unwrap().replicas = 0;
+        if !declared {
+            resolved.spec.prefill = None;
+        }
+        resolved.spec.decode.replicas = 2;
+        let mut pods = all_old(&resolved);
+        assert_eq!(paced(&resolved, &pods, true).decode, 1);
+        let newer = pods.iter_mut().find(|p| p.name.ends_with("decode-1")).unwrap();
+        newer.revision.clone_from(&resolved.revision);
+        assert_eq!(paced(&resolved, &pods, false).decode, 1, "not acknowledged");
+        assert_eq!(paced(&resolved, &pods, true).decode, 0);
+    }
+}
+
 /// Plays StatefulSet: takes down what the partition allows, brings it back new and ready, one step at a time.
 #[test]
-fn some_revision_serves_at_every_step_of_a_rollout() {
-    let resolved = tiny();
-    for (prefill, decode, unavailable) in [(2, 4, 1), (4, 2, 1), (3, 12, 3), (2, 2, 1), (8, 3, 2)] {
-        let mut resolved = resolved.clone();
+fn some_listed_revision_answers_at_every_step_of_a_rollout() {
+    for (prefill, decode, unavailable) in [
+        (2, 4, 1),
+        (4, 2, 1),
+        (3, 12, 3),
+        (2, 2, 1),
+        (8, 3, 2),
+        (1, 4, 1),
+        (1, 2, 1),
+        (1, 6, 3),
+        (0, 3, 1),
+    ] {
+        let mut resolved = tiny();
         resolved.spec.decode.replicas = decode;
         resolved.spec.decode.update.max_unavailable = unavailable;
         resolved.spec.prefill.as_mut().unwrap().replicas = prefill;
         let mut pods = all_old(&resolved);
+        let mut document = decide(&resolved, &pods, None, None, 0).document;
         let mut steps = 0;
         while pods.iter().any(|p| p.revision == "old") {
-            let allowed = paced(&resolved, &pods, true);
+            document = decide(&resolved, &pods, None, Some(&document), 0).document;
+            let allowed = partitions(&resolved, &pods, &document, Some(document.generation));
             for (role, partition) in [(ROLE_PREFILL, allowed.prefill), (ROLE_DECODE, allowed.decode)] {
                 let ordinal = |p: &PodView| p.name.rsplit('-').next().unwrap().parse::<i32>().unwrap();
                 let next = pods
@@ -89,16 +135,23 @@ fn some_revision_serves_at_every_step_of_a_rollout() {
                     pod.ready = false;
                 }
             }
-            let routable: BTreeSet<String> = routable_revisions(&pods, true);
-            assert!(
-                !routable.is_empty(),
-                "{prefill}/{decode}: nothing serves at step {steps}"
-            );
+            let what = format!("{prefill}/{decode}, step {steps}");
+            if prefill != 1 {
+                assert!(
+                    !routable_revisions(&pods, prefill > 0).is_empty(),
+                    "{what}: nothing is routable"
+                );
+            }
+            // What routers know while the pods are away, and what they are told then.
+            for known in [&document, &decide(&resolved, &pods, None, Some(&document), 0).document] {
+                let answers = decoding_revisions(&pods);
+                assert!(known.revisions.iter().any(|r| answers.contains(r)), "{what}: 503");
+            }
             for pod in &mut pods {
                 pod.ready = true;
             }
             steps += 1;
-            assert!(steps < 100, "{prefill}/{decode}: the rollout stands still");
+            assert!(steps < 100, "{what}: the rollout stands still");
         }
     }
 }
