@@ -23,7 +23,7 @@ use super::{
 use crate::{error::Error, progress::Progress};
 
 /// Requests in flight on each engine: calibration shares the engines with live traffic.
-const CONCURRENCY_PER_ENGINE: usize = 4;
+const CONCURRENCY_PER_ENGINE: usize = 8;
 /// Tries of one request, on one engine after the other.
 const ATTEMPTS: usize = 4;
 /// Longest wait for one answer.

@@ -22,7 +22,8 @@ pub(super) fn measure(target: &Target, args: &Args, policy: &str, report: &Repor
     report.step(
         &format!(
             "{policy}: {} s of {} requests at a time",
-            args.seconds, args.concurrency
+            args.load_seconds(),
+            args.concurrency
         ),
         |step| {
             step.note("the routers take the policy");
@@ -31,14 +32,14 @@ pub(super) fn measure(target: &Target, args: &Args, policy: &str, report: &Repor
             let job = Job {
                 name: &name,
                 domains: traffic::BEFORE,
-                seconds: args.seconds,
+                seconds: args.load_seconds(),
                 concurrency: args.concurrency,
                 // The same requests in the same order for both policies.
                 seed: 1,
             };
             start(target, &job)?;
             let began = Instant::now();
-            let limit = Duration::from_secs(u64::from(args.seconds) + 120);
+            let limit = Duration::from_secs(u64::from(args.load_seconds()) + 120);
             wait::until(
                 "the load to end",
                 limit,

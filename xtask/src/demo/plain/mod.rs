@@ -203,7 +203,8 @@ impl Demo<'_> {
             .collect();
         let what = format!(
             "{policy}: {} s of {} requests at a time",
-            self.args.seconds, self.args.concurrency
+            self.args.load_seconds(),
+            self.args.concurrency
         );
         let said = self.report.step(&what, |_| {
             let mut load = command(
@@ -212,7 +213,7 @@ impl Demo<'_> {
             );
             load.args(super::load::flags(
                 traffic::BEFORE,
-                self.args.seconds,
+                self.args.load_seconds(),
                 self.args.concurrency,
                 1,
                 &workers,
