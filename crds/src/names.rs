@@ -1,5 +1,8 @@
 //! Names, labels, ports and keys of a fleet's child objects. Everybody who finds one of them finds it through here.
 
+/// Pattern of a DNS subdomain, which names of Kubernetes objects are.
+pub const DNS_SUBDOMAIN_PATTERN: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
+
 /// API group of the custom resources.
 pub const GROUP: &str = "coterie.dev";
 /// Label on every child: the MoEDeployment it belongs to.

@@ -4,6 +4,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::names::DNS_SUBDOMAIN_PATTERN;
+
 /// How the centroid table is made.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new("self.minSamples <= self.samples").message("spec.calibration.minSamples must not exceed samples"))]
@@ -17,7 +19,7 @@ pub struct Calibration {
     /// Where samples come from.
     #[serde(default)]
     pub source: CalibrationSource,
-    /// Prompts to calibrate from.
+    /// Prompts to calibrate from; they are generated and replayed on the prefill pool, so there must be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Prompts>,
     /// Most samples that a run takes.
@@ -67,7 +69,7 @@ pub struct Prompts {
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapKey {
     /// Name of the ConfigMap.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN_PATTERN))]
     pub name: String,
     /// Its key.
     #[schemars(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$"))]

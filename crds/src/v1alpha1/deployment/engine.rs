@@ -4,6 +4,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::names::DNS_SUBDOMAIN_PATTERN;
+
 /// The model to serve.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,6 +30,7 @@ pub struct ModelSource {
     /// A folder of the engine's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = "^/"))]
+    #[x_kube(validation = Rule::new("!self.matches('(^|/)[.][.](/|$)')").message("spec.model.source.path must not contain .."))]
     pub path: Option<String>,
 }
 
@@ -36,11 +39,12 @@ pub struct ModelSource {
 #[serde(rename_all = "camelCase")]
 pub struct ModelVolume {
     /// Name of the claim, in the fleet's namespace.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN_PATTERN))]
     pub claim_name: String,
     /// Folder inside the volume; default: its root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
+    #[x_kube(validation = Rule::new("!self.matches('(^|/)[.][.](/|$)')").message("spec.model.source.volume.path must not contain .."))]
     pub path: Option<String>,
 }
 
@@ -120,8 +124,9 @@ pub enum Connector {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVar {
-    /// Its name.
+    /// Its name. `POD_IP`, `VLLM_NIXL_SIDE_CHANNEL_HOST` and `VLLM_NIXL_SIDE_CHANNEL_PORT` are the operator's.
     #[schemars(length(min = 1, max = 256), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+    #[x_kube(validation = Rule::new("!(self in ['POD_IP', 'VLLM_NIXL_SIDE_CHANNEL_HOST', 'VLLM_NIXL_SIDE_CHANNEL_PORT'])").message("POD_IP, VLLM_NIXL_SIDE_CHANNEL_HOST and VLLM_NIXL_SIDE_CHANNEL_PORT are set by the operator: remove the variable"))]
     pub name: String,
     /// Its value.
     #[schemars(length(max = 8192))]

@@ -48,6 +48,8 @@ use serde::{Deserialize, Serialize};
 #[x_kube(
     validation = Rule::new("has(self.prefill) == (self.engine.transfer.connector != 'None')")
         .message("spec.prefill and spec.engine.transfer.connector belong together: a prefill pool needs a connector, and connector None means no prefill pool"),
+    validation = Rule::new("!has(self.calibration) || !has(self.calibration.prompts) || has(self.prefill)")
+        .message("spec.calibration.prompts needs spec.prefill: prompts are replayed on prefill workers"),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MoEDeploymentSpec {

@@ -29,9 +29,10 @@ pub struct Pool {
     /// How a change of the spec reaches the workers.
     #[serde(default)]
     pub update: Update,
-    /// How long a worker that is asked to stop may finish its streams; then it is killed.
+    /// How long a worker that is asked to stop may finish its streams; then it is killed. At most 24h.
     #[serde(default = "drain")]
     #[schemars(length(max = 32), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = Rule::new("duration(self) <= duration('24h')").message("drain must be at most 24h"))]
     pub drain: String,
 }
 
