@@ -1,6 +1,6 @@
 //! Condition types and their closed sets of reasons. Each type has one owner (docs/architecture.md, "Who writes what").
 
-/// Routers and at least one routable revision serve. Owner: fleet.
+/// A ready router has a listed revision with a ready decode worker. Owner: fleet.
 pub const AVAILABLE: &str = "Available";
 /// Enough prefill workers are ready. Absent without a prefill pool. Owner: fleet.
 pub const PREFILL_AVAILABLE: &str = "PrefillAvailable";
@@ -31,7 +31,7 @@ pub mod reason {
     pub const SERVING: &str = "Serving";
     /// No router pod is ready.
     pub const NO_ROUTER_READY: &str = "NoRouterReady";
-    /// No revision has a ready worker in each declared pool.
+    /// No listed revision has a ready decode worker.
     pub const NO_ROUTABLE_REVISION: &str = "NoRoutableRevision";
     /// Pods are being created, replaced or removed.
     pub const ROLLING_OUT: &str = "RollingOut";

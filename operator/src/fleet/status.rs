@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use super::{
     acknowledgement::Acknowledgement,
-    document::{needs_prefill, routable_revisions},
+    document::{decoding_revisions, needs_prefill, routable_revisions},
     observe::Workloads,
     resolve::Resolved,
     stuck,
     workers::{PodView, ready_routers},
 };
-use crate::kube_io::conditions::{Transition, Verdict, merge, owned};
+use crate::kube_io::conditions::{Transition, Truth, Verdict, merge, owned};
 
 /// Condition types that this controller owns.
 pub const KINDS: [&str; 5] = [
@@ -27,6 +27,8 @@ pub const KINDS: [&str; 5] = [
     conditions::PROGRESSING,
     conditions::READY,
 ];
+
+const DECODE_ONLY: &str = "no prefill worker of a listed revision is ready: decode workers compute prompts themselves";
 
 /// The fields that this controller owns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -96,14 +98,15 @@ pub fn derive(facts: &Facts<'_>, current: &MoEDeploymentStatus, now: &Time) -> D
     let decode = PoolFacts::of(facts, &spec.decode, names::ROLE_DECODE);
     let router = router_status(facts, current);
     let available = available(facts);
+    let note = decode_only(facts).then_some(DECODE_ONLY);
     let mut verdicts = vec![available.clone()];
     if let Some(prefill) = &prefill {
-        verdicts.push(prefill.available(conditions::PREFILL_AVAILABLE));
+        verdicts.push(noted(prefill.available(conditions::PREFILL_AVAILABLE), note));
     }
     verdicts.push(decode.available(conditions::DECODE_AVAILABLE));
     let blocking = blocking(facts, prefill.as_ref(), &decode, &available);
     verdicts.push(progressing(facts, prefill.as_ref(), &decode));
-    verdicts.push(ready(facts, blocking));
+    verdicts.push(noted(ready(facts, blocking), note));
     let (conditions, transitions) = merge(&current.conditions, &verdicts, resolved.generation, now);
     let status = FleetStatus {
         observed_generation: resolved.generation,
@@ -283,22 +286,46 @@ fn available(facts: &Facts<'_>) -> Verdict {
             format!("no router is ready; {because}"),
         );
     }
-    let routable = routable_revisions(facts.pods, needs_prefill(facts.resolved));
-    let listed = facts.document.map(|d| d.revisions.as_slice()).unwrap_or_default();
-    if listed.iter().any(|revision| routable.contains(revision)) {
+    let service = names::router(&fleet.name);
+    let decoding = decoding_revisions(facts.pods);
+    if !listed(facts).iter().any(|revision| decoding.contains(revision)) {
         return Verdict::new(
             kind,
-            true,
-            reason::SERVING,
-            format!("requests go to Service {}", names::router(&fleet.name)),
+            false,
+            reason::NO_ROUTABLE_REVISION,
+            "no listed revision has a ready decode worker; routers answer 503",
         );
     }
-    Verdict::new(
-        kind,
-        false,
-        reason::NO_ROUTABLE_REVISION,
-        "no revision has a ready worker in each declared pool; routers answer 503",
-    )
+    let message = if decode_only(facts) {
+        format!("requests go to Service {service}; {DECODE_ONLY}")
+    } else {
+        format!("requests go to Service {service}")
+    };
+    Verdict::new(kind, true, reason::SERVING, message)
+}
+
+fn listed<'a>(facts: &Facts<'a>) -> &'a [String] {
+    facts.document.map(|d| d.revisions.as_slice()).unwrap_or_default()
+}
+
+/// Whether requests are answered although no prefill worker takes part.
+fn decode_only(facts: &Facts<'_>) -> bool {
+    let decoding = decoding_revisions(facts.pods);
+    let routable = routable_revisions(facts.pods, needs_prefill(facts.resolved));
+    let listed = listed(facts);
+    !ready_routers(facts.pods).is_empty()
+        && listed.iter().any(|r| decoding.contains(r))
+        && !listed.iter().any(|r| routable.contains(r))
+}
+
+/// Adds what people should know to a verdict that is not true.
+fn noted(mut verdict: Verdict, note: Option<&str>) -> Verdict {
+    if verdict.truth != Truth::True
+        && let Some(note) = note
+    {
+        verdict.message = format!("{}; {note}", verdict.message);
+    }
+    verdict
 }
 
 /// The first object that keeps the fleet from being as declared.
@@ -330,7 +357,7 @@ fn blocking(
             format!("{ready} of {replicas} routers are ready and of the newest spec{because}"),
         ));
     }
-    if available.truth != crate::kube_io::conditions::Truth::True {
+    if available.truth != Truth::True {
         return Some((available.reason, available.message.clone()));
     }
     None

@@ -187,6 +187,38 @@ fn without_a_router_the_fleet_does_not_serve() {
 }
 
 #[test]
+fn without_a_prefill_worker_the_fleet_serves_and_says_how() {
+    let resolved = tiny();
+    let mut pods = pods(&resolved);
+    for worker in pods.iter_mut().filter(|p| p.role == names::ROLE_PREFILL) {
+        worker.ready = false;
+        worker.trouble = Some("CrashLoopBackOff".into());
+    }
+    let told = conditions_of(&resolved, &pods, &workloads(), None);
+    assert_eq!(get(&told, conditions::AVAILABLE).status, "True");
+    for kind in [conditions::PREFILL_AVAILABLE, conditions::READY] {
+        let condition = get(&told, kind);
+        assert_eq!(condition.status, "False", "{kind}");
+        assert!(
+            condition.message.contains("0 of 2 prefill workers are ready")
+                && condition.message.ends_with("decode workers compute prompts themselves"),
+            "{kind}: {}",
+            condition.message
+        );
+    }
+    for worker in pods.iter_mut().filter(|p| p.role == names::ROLE_DECODE) {
+        worker.ready = false;
+    }
+    let told = conditions_of(&resolved, &pods, &workloads(), None);
+    let available = get(&told, conditions::AVAILABLE);
+    assert_eq!(
+        (available.status.as_str(), available.reason.as_str()),
+        ("False", "NoRoutableRevision")
+    );
+    assert!(!get(&told, conditions::READY).message.contains("themselves"));
+}
+
+#[test]
 fn the_same_facts_give_the_same_status() {
     let resolved = tiny();
     let pods = pods(&resolved);
