@@ -154,8 +154,38 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
 fn last_exit(container: &ContainerStatus) -> Option<String> {
     let ended = container.last_state.as_ref()?.terminated.as_ref()?;
     let reason = ended.reason.as_deref().unwrap_or("ended");
+    let said = ended.message.as_deref().and_then(last_line);
     Some(format!(
-        "container {} {reason}, exit code {}",
-        container.name, ended.exit_code
+        "container {} {reason}, exit code {}{}",
+        container.name,
+        ended.exit_code,
+        said.map(|line| format!(": {line}")).unwrap_or_default()
     ))
+}
+
+/// The last line of a termination message that says anything, cut to what a condition can show.
+fn last_line(message: &str) -> Option<String> {
+    let line = message.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crashing_container_says_its_last_line() {
+        let container: ContainerStatus = serde_json::from_value(serde_json::json!({
+            "name": "engine", "image": "e:1", "imageID": "", "ready": false, "restartCount": 3,
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
+            "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "message": "loading\nerror: no such model\n\n"}},
+        }))
+        .unwrap();
+        assert_eq!(
+            container_trouble(&container).unwrap(),
+            "CrashLoopBackOff: container engine Error, exit code 1: error: no such model"
+        );
+        assert_eq!(last_line(" \n"), None);
+        assert_eq!(last_line(&"é".repeat(500)).unwrap().chars().count(), 200);
+    }
 }
