@@ -189,12 +189,27 @@ async fn drive(
         .run(
             move |object, ctx| guarded(which, object, ctx, reconcile),
             move |object, error, ctx| failed(which, &object, error, &ctx),
-            ctx,
+            ctx.clone(),
         )
-        .for_each(|result| async move {
-            match result {
-                Ok(_) | Err(controller::Error::ObjectNotFound(_) | controller::Error::ReconcilerFailed(..)) => {}
-                Err(error) => tracing::warn!(controller = ?which, %error, "watch"),
+        .for_each(|result| {
+            let ctx = ctx.clone();
+            async move {
+                match result {
+                    // A run that names this object changed, and the object does not exist.
+                    Err(controller::Error::ObjectNotFound(missing)) if which == Controller::Calibration => {
+                        let namespace = missing.namespace.unwrap_or_default();
+                        if let Err(error) = Box::pin(calibration::orphan::tell(&ctx, &namespace, &missing.name)).await {
+                            tracing::warn!(
+                                namespace,
+                                deployment = missing.name,
+                                error = error.chain(),
+                                "runs of a missing MoEDeployment were not told"
+                            );
+                        }
+                    }
+                    Ok(_) | Err(controller::Error::ObjectNotFound(_) | controller::Error::ReconcilerFailed(..)) => {}
+                    Err(error) => tracing::warn!(controller = ?which, %error, "watch"),
+                }
             }
         })
         .await;
@@ -244,7 +259,7 @@ fn failed(which: Controller, object: &Guarded, error: &Error, ctx: &Context) -> 
     let Some(fleet) = fleet else {
         return Action::await_change();
     };
-    let delay = ctx.backoff.failed((which, fleet.clone()));
+    let delay = ctx.backoff.failed((which, fleet.clone()), category);
     tracing::warn!(controller = ?which, %fleet, ?category, error = error.chain(), retry_in = ?delay, "reconcile failed");
     Action::requeue(delay)
 }

@@ -85,7 +85,7 @@ impl Work<'_> {
             runs: &observed.runs,
             tables: observed.tables.len(),
             usable_table: observed.tables.iter().any(|t| verify::usable(t, &spec.model)),
-            available: self.condition(conditions::AVAILABLE),
+            available: status::hinders(&self.current, &self.deployment.spec).is_none(),
             ready: self.condition(conditions::READY)
                 && self.current.observed_generation == self.deployment.metadata.generation,
         });
@@ -207,8 +207,8 @@ impl Work<'_> {
                 });
             }
         };
-        if !self.condition(conditions::AVAILABLE) {
-            return Ok(pending("FleetNotAvailable", "the fleet does not serve yet".into()));
+        if let Some(why) = status::hinders(&self.current, &self.deployment.spec) {
+            return Ok(pending("FleetNotAvailable", why.into()));
         }
         if let job::Source::Live { since_ms } = source {
             let needed = u64::from(self.deployment.spec.calibration.min_samples.unsigned_abs());
@@ -246,13 +246,15 @@ impl Work<'_> {
         })
     }
 
-    /// Activates the newest verified table.
+    /// Activates the table that should be active.
     async fn promote(&self, observed: &mut Observed) -> Result<Option<CentroidTable>, Error> {
         let current = self.current.table.as_ref().map(|t| t.name.as_str());
         let promotion = promotion::decide(&observed.tables, current, &self.deployment.spec.model);
         for (name, phase) in &promotion.phases {
             if let Some(table) = observed.tables.iter_mut().find(|t| t.name_any() == *name) {
-                self.set_phase(table, *phase, None).await?;
+                let is_active = promotion.active.as_ref() == Some(name);
+                let message = promotion.stands_in.filter(|_| is_active).map(ToOwned::to_owned);
+                self.set_phase(table, *phase, message).await?;
             }
         }
         let active = observed
@@ -269,9 +271,10 @@ impl Work<'_> {
                 .map(|r| format!(", rho {r}"))
                 .unwrap_or_default();
             let note = format!(
-                "CentroidTable {} is active: {} clusters{rho}",
+                "CentroidTable {} is active: {} clusters{rho}{}",
                 table.name_any(),
-                table.spec.clusters
+                table.spec.clusters,
+                promotion.stands_in.map(|why| format!("; {why}")).unwrap_or_default()
             );
             self.tell::<CentroidTable>(&table.name_any(), false, "TableActivated", &note)
                 .await;
@@ -315,6 +318,7 @@ impl Work<'_> {
                 gate: gate.as_ref(),
                 next_eligible: next.as_ref(),
                 generation: self.deployment.metadata.generation,
+                decode_workers: self.deployment.spec.decode.replicas,
             },
             &self.current,
             &self.now,

@@ -5,6 +5,7 @@ pub mod collect;
 pub mod controller;
 pub mod job;
 pub mod observe;
+pub mod orphan;
 pub mod promotion;
 pub mod queue;
 pub mod run_names;

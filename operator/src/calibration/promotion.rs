@@ -1,4 +1,5 @@
-//! Which table is active. A verified candidate newer than the active table takes its place at once.
+//! Which table is active. A verified candidate newer than the active table takes its place at once; when the active table is deleted, the
+//! newest that fits takes it.
 
 use coterie_crds::v1alpha1::{CentroidTable, Model, TablePhase};
 use kube::ResourceExt;
@@ -12,7 +13,12 @@ pub struct Promotion {
     pub active: Option<String>,
     /// Tables whose phase should change.
     pub phases: Vec<(String, TablePhase)>,
+    /// Why a superseded table becomes active again, for people.
+    pub stands_in: Option<&'static str>,
 }
+
+const DELETED: &str = "the active table was deleted; set a new requestID to fit again";
+const UNFIT: &str = "no newer table fits the model; set a new requestID to fit again";
 
 fn phase(table: &CentroidTable) -> Option<TablePhase> {
     table.status.as_ref().and_then(|s| s.phase)
@@ -34,6 +40,7 @@ pub fn decide(tables: &[CentroidTable], current: Option<&str>, model: &Model) ->
     let usable = |t: &CentroidTable| fits(t, model) && phase(t).is_some_and(|p| p != TablePhase::Rejected);
     let position = |name: &str| sorted.iter().position(|t| t.name_any() == name && usable(t));
     // A status that was lost is found again through the phase.
+    let left = current.is_some_and(|name| sorted.iter().all(|t| t.name_any() != name));
     let current = current.and_then(position).or_else(|| {
         sorted
             .iter()
@@ -43,7 +50,12 @@ pub fn decide(tables: &[CentroidTable], current: Option<&str>, model: &Model) ->
         .iter()
         .rposition(|t| usable(t) && phase(t) == Some(TablePhase::Candidate))
         .filter(|candidate| current.is_none_or(|c| *candidate > c));
-    let active = candidate.or(current);
+    // Nothing newer waits and the active one is gone or does not fit: an older table is better than none.
+    let fallback = || sorted.iter().rposition(|t| usable(t));
+    let active = candidate.or(current).or_else(fallback);
+    let stands_in = active
+        .filter(|index| phase(sorted[*index]) == Some(TablePhase::Superseded))
+        .map(|_| if left { DELETED } else { UNFIT });
     let phases = sorted
         .iter()
         .enumerate()
@@ -60,5 +72,6 @@ pub fn decide(tables: &[CentroidTable], current: Option<&str>, model: &Model) ->
     Promotion {
         active: active.map(|index| sorted[index].name_any()),
         phases,
+        stands_in,
     }
 }

@@ -3,7 +3,9 @@
 use coterie_crds::{
     conditions::{self, reason},
     routing::RoutingDocument,
-    v1alpha1::{CalibrationRun, CalibrationStatus, CentroidTable, MoEDeploymentStatus, RunPhase, TableStatus},
+    v1alpha1::{
+        CalibrationRun, CalibrationStatus, CentroidTable, MoEDeploymentSpec, MoEDeploymentStatus, RunPhase, TableStatus,
+    },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
@@ -57,6 +59,18 @@ pub struct Facts<'a> {
     pub next_eligible: Option<&'a Time>,
     /// Generation of the spec.
     pub generation: Option<i64>,
+    /// Decode workers that the spec declares.
+    pub decode_workers: i32,
+}
+
+/// Why no run may begin yet. A fleet may serve without prefill workers, but only they return the experts that a run collects.
+pub fn hinders(current: &MoEDeploymentStatus, spec: &MoEDeploymentSpec) -> Option<&'static str> {
+    if !crate::kube_io::conditions::is_true(&current.conditions, conditions::AVAILABLE) {
+        return Some("the fleet does not serve yet");
+    }
+    let declared = spec.prefill.as_ref().is_some_and(|pool| pool.replicas > 0);
+    let ready = current.prefill.as_ref().map_or(0, |pool| pool.ready);
+    (declared && ready == 0).then_some("no prefill worker is ready, and a run collects experts from them")
 }
 
 /// Derives the status.
@@ -64,7 +78,7 @@ pub fn derive(facts: &Facts<'_>, current: &MoEDeploymentStatus, now: &Time) -> (
     let newest = queue::by_age(facts.runs).pop();
     let table = facts.active.map(|table| table_status(table, current, now));
     let verdicts = [
-        calibrated(table.as_ref(), newest),
+        calibrated(facts, table.as_ref(), newest),
         propagated(facts, table.as_ref(), current),
     ];
     let (conditions, transitions) = merge(&current.conditions, &verdicts, facts.generation, now);
@@ -105,13 +119,16 @@ fn table_status(table: &CentroidTable, current: &MoEDeploymentStatus, now: &Time
     }
 }
 
-fn calibrated(table: Option<&TableStatus>, newest: Option<&CalibrationRun>) -> Verdict {
+fn calibrated(facts: &Facts<'_>, table: Option<&TableStatus>, newest: Option<&CalibrationRun>) -> Verdict {
     let kind = conditions::CALIBRATED;
     if let Some(table) = table {
         let rho = table.rho.as_ref().map(|rho| format!(", rho {rho}")).unwrap_or_default();
         let message = format!(
-            "CentroidTable {} is active: {} clusters{rho}",
-            table.name, table.clusters
+            "CentroidTable {} is active: {} clusters{rho}{}{}",
+            table.name,
+            table.clusters,
+            stands_in(facts.active),
+            other_size(table.clusters, facts.decode_workers)
         );
         return Verdict::new(kind, true, reason::TABLE_ACTIVE, message);
     }
@@ -159,6 +176,20 @@ fn calibrated(table: Option<&TableStatus>, newest: Option<&CalibrationRun>) -> V
             Verdict::new(kind, false, reason::NO_TABLE, message)
         }
     }
+}
+
+/// What to know of an older table that serves because the one that was active was deleted.
+fn stands_in(active: Option<&CentroidTable>) -> String {
+    let note = active.and_then(|t| t.status.as_ref()).and_then(|s| s.message.as_ref());
+    note.map(|note| format!("; {note}")).unwrap_or_default()
+}
+
+/// What to know of a table that was fitted for another number of decode workers.
+fn other_size(clusters: i32, workers: i32) -> String {
+    if workers == 0 || clusters == workers {
+        return String::new();
+    }
+    format!("; {clusters} clusters for {workers} workers; set a new requestID to fit again")
 }
 
 fn propagated(facts: &Facts<'_>, table: Option<&TableStatus>, current: &MoEDeploymentStatus) -> Verdict {

@@ -29,7 +29,7 @@ pub struct Situation<'a> {
     pub tables: usize,
     /// Whether one of them fits the spec's model and may still be used.
     pub usable_table: bool,
-    /// Whether the fleet serves.
+    /// Whether the fleet serves, and has the workers that a run collects from.
     pub available: bool,
     /// Whether all of it is as declared.
     pub ready: bool,

@@ -2,5 +2,7 @@
 
 mod attempts;
 mod jobs;
+mod orphans;
 mod runs;
+mod status;
 mod tables;

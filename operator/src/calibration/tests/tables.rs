@@ -58,6 +58,40 @@ fn an_interrupted_promotion_is_finished() {
 }
 
 #[test]
+fn when_the_active_table_is_deleted_the_newest_that_fits_takes_its_place() {
+    let mut other = table("other", 4, Some(Superseded));
+    other.spec.fingerprint.geometry.layers = 7;
+    let tables = [
+        table("a", 1, Some(Superseded)),
+        table("b", 2, Some(Superseded)),
+        table("bad", 3, Some(Rejected)),
+        other,
+        table("unverified", 5, None),
+    ];
+    let fallen_back = promotion(&tables, Some("deleted"));
+    assert_eq!(fallen_back.active.as_deref(), Some("b"));
+    assert_eq!(fallen_back.phases, [("b".into(), Active)]);
+    assert!(
+        fallen_back
+            .stands_in
+            .unwrap()
+            .starts_with("the active table was deleted")
+    );
+    // Nobody deleted it: the model changed back.
+    assert!(
+        promotion(&tables, Some("other"))
+            .stands_in
+            .unwrap()
+            .contains("fits the model")
+    );
+    // Once it is active it is as good as any, and a candidate takes its place.
+    let tables = [table("b", 2, Some(Active)), table("c", 6, Some(Candidate))];
+    assert_eq!(promotion(&tables[..1], Some("b")).active.as_deref(), Some("b"));
+    let next = promotion(&tables, Some("b"));
+    assert_eq!((next.active.as_deref(), next.stands_in), (Some("c"), None));
+}
+
+#[test]
 fn a_table_of_another_model_is_put_aside() {
     let mut other = table("a", 1, Some(Active));
     other.spec.fingerprint.geometry.layers = 7;
