@@ -9,6 +9,7 @@ pub mod resolve;
 pub mod revision;
 pub mod rollout;
 pub mod secret;
+pub mod serving;
 pub mod status;
 pub mod stuck;
 pub mod workers;
