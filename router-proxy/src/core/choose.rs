@@ -67,7 +67,7 @@ impl Core {
             if let Some(worker) = view.prefill.get(choice.worker).filter(|w| usable(w)) {
                 self.metrics
                     .prefill_chosen(if choice.spilled { "spilled" } else { "owner" });
-                return Some(Reservation::new(Arc::clone(worker)));
+                return Some(reserve(worker, now));
             }
         }
         let worker = least_loaded(&view.prefill, now, &mut *rng, usable).or_else(|| {
@@ -75,7 +75,7 @@ impl Core {
             least_loaded(&view.prefill, now, &mut *rng, anything)
         })?;
         self.metrics.prefill_chosen("least_loaded");
-        Some(Reservation::new(Arc::clone(worker)))
+        Some(reserve(worker, now))
     }
 
     /// Chooses and reserves a decode worker, of one revision if a hand-off asks for it.
@@ -114,9 +114,9 @@ impl Core {
             similarity: similarity.as_deref(),
         };
         let decision = active.policy.choose(&candidates, &mut *rng)?;
-        let worker = Arc::clone(&targets.get(decision.worker)?.worker);
+        let worker = &targets.get(decision.worker)?.worker;
         Some(Choice {
-            reservation: Reservation::new(worker),
+            reservation: reserve(worker, now),
             decision,
         })
     }
@@ -125,6 +125,11 @@ impl Core {
     pub(super) fn upstream_id(&self) -> String {
         format!("{:032x}", self.rng().r#gen::<u128>())
     }
+}
+
+fn reserve(worker: &Arc<Worker>, now: u64) -> Reservation {
+    worker.given(now);
+    Reservation::new(Arc::clone(worker))
 }
 
 fn least_loaded<'a>(

@@ -19,6 +19,15 @@ impl Core {
     /// Sends the decode leg and waits until its answer begins: for a stream its first bytes, else all of it. Until then nothing has
     /// reached the client, so a failure can be made good.
     pub(super) async fn decode(&self, request: &ClientRequest, prepared: &mut Prepared) -> Result<Begun, LegError> {
+        let leg = self.decode_leg(request, prepared).await;
+        // A stream that begins with an error may tell of the prefill worker, whose blocks could not be pulled.
+        if !leg.as_ref().is_ok_and(|begun| begun.error_event.is_some()) {
+            self.judge(prepared.reservation.worker(), &leg);
+        }
+        leg
+    }
+
+    async fn decode_leg(&self, request: &ClientRequest, prepared: &mut Prepared) -> Result<Begun, LegError> {
         prepared.reservation.dispatch();
         let worker = prepared.reservation.worker();
         let within = if request.stream {
@@ -35,7 +44,6 @@ impl Core {
             within,
         };
         let sent = self.upstream.post(post).await;
-        self.note(worker, &sent);
         if !matches!(sent, Err(LegError::Connect { .. }))
             && let Some(ticket) = prepared.prefilled.as_mut().and_then(|p| p.handoff.as_mut())
         {

@@ -45,6 +45,11 @@ impl LegError {
         }
     }
 
+    /// Whether the engine said that it has too much to do.
+    pub(crate) fn busy(&self) -> bool {
+        matches!(self, Self::Status { head, .. } if head.status == StatusCode::TOO_MANY_REQUESTS)
+    }
+
     /// Whether the same worker may be tried again where there is no other: after it said no, that would only press it harder.
     pub(crate) fn may_repeat(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::Broken { .. })

@@ -75,6 +75,22 @@ impl Core {
         request: &ClientRequest,
         active: &Active,
         dialect: &dyn HandOff,
+        reservation: Reservation,
+        request_id: &str,
+    ) -> Result<Prefilled, LegError> {
+        let worker = Arc::clone(reservation.worker());
+        let leg = self
+            .prefill_leg(request, active, dialect, reservation, request_id)
+            .await;
+        self.judge(&worker, &leg);
+        leg
+    }
+
+    async fn prefill_leg(
+        &self,
+        request: &ClientRequest,
+        active: &Active,
+        dialect: &dyn HandOff,
         mut reservation: Reservation,
         request_id: &str,
     ) -> Result<Prefilled, LegError> {
@@ -89,9 +105,7 @@ impl Core {
             body: request.prefill_body(dialect.field(), dialect.prefill_value()),
             within: self.limits.prefill_timeout,
         };
-        let sent = self.upstream.post(post).await;
-        self.note(worker, &sent);
-        let (head, body) = sent?.into_parts();
+        let (head, body) = self.upstream.post(post).await?.into_parts();
         let limit = self.limits.max_answer_bytes;
         let body = upstream::read(&worker.address, body, limit, self.limits.idle_timeout).await?;
         if !head.status.is_success() {

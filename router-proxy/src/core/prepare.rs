@@ -35,6 +35,8 @@ pub(crate) struct Tries {
     pub(super) kept: Option<Prefilled>,
     last: Option<LegError>,
     counted: bool,
+    /// Prefill was given up: the decode worker does it all.
+    decode_only: bool,
 }
 
 impl Tries {
@@ -47,6 +49,7 @@ impl Tries {
             kept: None,
             last: None,
             counted: false,
+            decode_only: false,
         }
     }
 
@@ -113,7 +116,8 @@ impl Core {
                 }
                 None
             }
-            Ok(()) => Some(self.prefilled(&view, &active, request, &request_id, tries).await?),
+            Ok(()) if tries.decode_only => None,
+            Ok(()) => self.prefilled(&view, &active, request, &request_id, tries).await?,
         };
         // Workers may have come or gone while the prefill ran.
         let view = self.routing.view();
@@ -138,7 +142,7 @@ impl Core {
         Ok(())
     }
 
-    /// The kept hand-off if it may be used, else a fresh prefill.
+    /// The kept hand-off if it may be used, else a fresh prefill; `None` when the prefill workers fail, and decode shall go on alone.
     async fn prefilled(
         &self,
         view: &View,
@@ -146,16 +150,20 @@ impl Core {
         request: &ClientRequest,
         request_id: &str,
         tries: &mut Tries,
-    ) -> Result<Prefilled, Stopped> {
+    ) -> Result<Option<Prefilled>, Stopped> {
         let Some(dialect) = active.handoff.as_deref() else {
             return Err(Stopped::Retry);
         };
         let usable = |p: &Prefilled| p.handoff.as_ref().is_some_and(|h| h.reusable(dialect));
         if let Some(kept) = tries.kept.take().filter(usable) {
-            return Ok(kept);
+            return Ok(Some(kept));
         }
         let Some(reservation) = self.choose_prefill(view, active, request.prefix_key, &tries.prefill) else {
-            return Err(Stopped::Failed(tries.give_up()));
+            return match &tries.last {
+                None => Ok(self.decode_alone(LocalReason::NoPrefillWorker, tries)),
+                Some(error) if error.busy() => Err(Stopped::Failed(tries.give_up())),
+                Some(_) => Ok(self.decode_alone(LocalReason::PrefillFailed, tries)),
+            };
         };
         let worker = Arc::clone(reservation.worker());
         match self.prefill(request, active, dialect, reservation, request_id).await {
@@ -163,17 +171,28 @@ impl Core {
                 if prefilled.handoff.is_none() {
                     self.metrics.local(LocalReason::HandOffMissing);
                 }
-                Ok(prefilled)
+                Ok(Some(prefilled))
             }
             Err(error) if error.retryable() => {
                 self.metrics.retried("prefill", &error);
                 tracing::info!(worker = worker.name, %error, "prefill failed");
                 tries.prefill.add(&worker, &error);
+                let busy = error.busy();
                 tries.failed(error);
-                Err(Stopped::Retry)
+                if busy || tries.another(self.limits.max_attempts, self.limits.retry_deadline) {
+                    return Err(Stopped::Retry);
+                }
+                Ok(self.decode_alone(LocalReason::PrefillFailed, tries))
             }
             Err(error) => Err(Stopped::Failed(error.into())),
         }
+    }
+
+    /// Gives prefill up for this request.
+    fn decode_alone(&self, reason: LocalReason, tries: &mut Tries) -> Option<Prefilled> {
+        self.metrics.local(reason);
+        tries.decode_only = true;
+        None
     }
 
     fn choose(
@@ -230,12 +249,15 @@ impl Core {
         self.statistics.count(active, outcome);
     }
 
-    /// Keeps track of whether a worker can be reached at all.
-    pub(super) fn note<T>(&self, worker: &Worker, sent: &Result<T, LegError>) {
-        match sent {
-            Ok(_) => worker.answered(),
-            Err(LegError::Connect { .. }) => worker.unreachable(self.clock.monotonic_ms()),
-            Err(_) => {}
+    /// Keeps track of whether a worker can be reached and does its work.
+    pub(super) fn judge<T>(&self, worker: &Worker, leg: &Result<T, LegError>) {
+        let now = self.clock.monotonic_ms();
+        match leg {
+            Err(LegError::Connect { .. }) => worker.unreachable(now),
+            // To be busy is no failure, and no proof of health.
+            Err(error) if error.busy() => {}
+            Err(error) if error.retryable() => worker.failed(now),
+            Ok(_) | Err(_) => worker.answered(),
         }
     }
 }

@@ -71,6 +71,8 @@ pub(crate) enum LocalReason {
     BeamSearch,
     /// No prefill worker can be reached.
     NoPrefillWorker,
+    /// Every prefill worker that was asked failed.
+    PrefillFailed,
     /// The prefill worker's answer had no hand-off object.
     HandOffMissing,
     /// The fleet has no transfer protocol between its pools.
@@ -78,13 +80,14 @@ pub(crate) enum LocalReason {
 }
 
 impl LocalReason {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::SeveralAnswers,
         Self::SeveralPrompts,
         Self::Echo,
         Self::PromptLogprobs,
         Self::BeamSearch,
         Self::NoPrefillWorker,
+        Self::PrefillFailed,
         Self::HandOffMissing,
         Self::NoConnector,
     ];
@@ -97,6 +100,7 @@ impl LocalReason {
             Self::PromptLogprobs => "PromptLogprobs",
             Self::BeamSearch => "BeamSearch",
             Self::NoPrefillWorker => "NoPrefillWorker",
+            Self::PrefillFailed => "PrefillFailed",
             Self::HandOffMissing => "HandOffMissing",
             Self::NoConnector => "NoConnector",
         }

@@ -82,7 +82,7 @@ impl View {
             .map(|member| {
                 let (spec, worker) = (&member.spec, &member.worker);
                 let reason = unroutable(self.active.as_deref(), spec)
-                    .or_else(|| (!worker.available(now_ms)).then_some("Ejected: connections fail"));
+                    .or_else(|| (!worker.available(now_ms)).then_some("Ejected: connections or answers fail"));
                 let target = self.decode.iter().find(|t| Arc::ptr_eq(&t.worker, worker));
                 admin::Worker {
                     name: spec.name.clone(),

@@ -177,8 +177,10 @@ async fn a_failing_prefill_worker_is_left_for_another_and_all_gone_means_local()
             .fault(json!({"kind": "status", "value": 500, "path": "/v1/", "count": 1}))
             .await;
     }
-    let answer = fleet.router.post("/v1/completions", &body(PROMPT, 8)).await;
-    assert_eq!(answer.status(), 500, "both said no: the client hears it");
+    let answer = fleet.router.complete(&body(PROMPT, 8)).await;
+    assert_eq!(token_ids(&answer), expected, "both said no: decode goes on alone");
+    let failed = r#"decode_only_requests_total{reason="PrefillFailed"}"#;
+    assert_eq!(fleet.router.metric(failed).await, 1.0);
     assert_eq!(token_ids(&fleet.router.complete(&body(PROMPT, 8)).await), expected);
     for engine in &mut fleet.prefill {
         engine.kill().await;
@@ -262,4 +264,50 @@ async fn with_every_worker_gone_the_client_gets_a_gateway_error_and_they_are_fou
     })
     .await;
     router.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_prefill_pool_that_accepts_and_fails_is_ejected_and_comes_back() {
+    let expected = right(PROMPT, 8).await;
+    let fleet = Fleet::with_flags(1, 1, &["--max-attempts", "1"]).await;
+    fleet.prefill[0]
+        .fault(json!({"kind": "status", "value": 500, "path": "/v1/", "count": 3}))
+        .await;
+    for _ in 0..3 {
+        assert_eq!(token_ids(&fleet.router.complete(&body(PROMPT, 8)).await), expected);
+    }
+    let failed = r#"decode_only_requests_total{reason="PrefillFailed"}"#;
+    assert_eq!(fleet.router.metric(failed).await, 3.0);
+    assert_eq!(fleet.prefill[0].hits().await, 3);
+    let router = &fleet.router;
+    until("a probe finds it well", || async {
+        assert_eq!(token_ids(&router.complete(&body(PROMPT, 8)).await), expected);
+        fleet.prefill[0].state().await["requests"]["finished"].as_u64() > Some(0)
+    })
+    .await;
+    assert!(router.fleet().await.workers.iter().all(|w| w.routable));
+    router.at_rest().await;
+}
+
+#[tokio::test]
+async fn refusals_for_what_is_asked_and_the_last_decode_worker_are_never_ejected() {
+    let expected = right(PROMPT, 8).await;
+    let fleet = Fleet::with_flags(1, 1, &["--max-attempts", "1"]).await;
+    let mut wrong = body(PROMPT, 8);
+    wrong["temperature"] = json!(-3);
+    for _ in 0..5 {
+        assert_eq!(fleet.router.post("/v1/completions", &wrong).await.status(), 400);
+    }
+    assert!(fleet.router.fleet().await.workers.iter().all(|w| w.routable));
+    fleet.decode[0]
+        .fault(json!({"kind": "status", "value": 500, "path": "/v1/", "count": 5}))
+        .await;
+    for _ in 0..5 {
+        assert_eq!(
+            fleet.router.post("/v1/completions", &body(PROMPT, 8)).await.status(),
+            500
+        );
+    }
+    assert_eq!(token_ids(&fleet.router.complete(&body(PROMPT, 8)).await), expected);
+    fleet.router.at_rest().await;
 }
