@@ -10,6 +10,7 @@
 
 mod admin;
 pub mod args;
+mod args_check;
 mod clock;
 mod core;
 mod dialect;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     admin,
     args::Args,
+    args_check,
     clock::Clock,
     core::Core,
     discovery::{files, kubernetes},
@@ -37,6 +38,7 @@ impl Router {
     /// # Errors
     /// Flags that cannot work, addresses that are taken, no Kubernetes API.
     pub async fn start(args: Args, drain: CancellationToken) -> Result<Self> {
+        args_check::check(&args)?;
         let (metrics, readiness) = (Metrics::default(), Readiness::default());
         let routing = Arc::new(RoutingState::new(&readiness));
         let accepting = readiness.gate("drain");

@@ -63,6 +63,11 @@ pub(crate) fn workers(args: &Args) -> Result<Vec<WorkerSpec>> {
     Ok(workers)
 }
 
+/// Checks the document that the flags make.
+pub(crate) fn document(args: &Args) -> Result<(), BadDocument> {
+    crate::routing::check(&from_flags(&args.fleet, !args.prefill.is_empty(), 1))
+}
+
 /// Follows the files until `stop`. The first look is over when this returns.
 pub(crate) async fn follow(core: Arc<Core>, args: &Args, stop: CancellationToken) -> Result<()> {
     core.routing.set_workers(workers(args)?);

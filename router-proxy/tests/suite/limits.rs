@@ -65,9 +65,10 @@ async fn more_requests_than_allowed_are_told_to_come_again() {
 }
 
 #[tokio::test]
-async fn without_a_document_the_router_is_alive_but_not_ready() {
+async fn without_a_document_that_can_be_used_the_router_is_alive_but_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("document.json");
+    std::fs::write(&path, "{}").unwrap();
     let document = path.to_str().unwrap();
     let fleet = Fleet::with_flags(1, 1, &["--document", document]).await;
     assert_eq!(fleet.router.ready().await, 503);
@@ -76,7 +77,7 @@ async fn without_a_document_the_router_is_alive_but_not_ready() {
     assert_eq!(code(answer).await, (503, "unavailable".to_owned()));
     let state = fleet.router.state().await;
     assert_eq!(state.generation, 0);
-    assert!(state.problem.unwrap().contains("document.json"));
+    assert!(state.problem.unwrap().contains("version"));
 }
 
 #[tokio::test]
@@ -110,4 +111,23 @@ async fn what_only_decode_would_refuse_is_refused_before_prefill() {
     let abandoned = r#"handoffs_total{result="abandoned"}"#;
     assert_eq!(fleet.router.metric(abandoned).await, 1.0, "decode pulled nothing");
     fleet.router.at_rest().await;
+}
+
+#[tokio::test]
+async fn flags_that_cannot_work_end_the_process_at_start() {
+    for (flag, value) in [
+        ("--tau", "7"),
+        ("--layers", "0"),
+        ("--max-requests", "0"),
+        ("--document", "/nowhere.json"),
+    ] {
+        let mut router = tokio::process::Command::new(env!("CARGO_BIN_EXE_coterie-router"));
+        let ended = router
+            .args(["--decode", "127.0.0.1:9", flag, value])
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(ended.status.code(), Some(64), "{flag}");
+        assert!(String::from_utf8_lossy(&ended.stderr).contains(flag), "{flag}");
+    }
 }
