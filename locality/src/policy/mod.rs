@@ -43,13 +43,15 @@ pub enum Reason {
     Band,
     /// The load guard refused every worker of the band: the most similar ones that it allows.
     BandWidened,
-    /// No signature or no table: lowest load of all.
+    /// No signature: lowest load of all.
     NoSignature,
+    /// There is no table to compare signatures with: lowest load of all. Said by callers; a policy sees no tables.
+    NoTable,
 }
 
 impl Reason {
     /// Every reason, for metrics that must exist before they are counted.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::RoundRobin,
         Self::Random,
         Self::LeastLoaded,
@@ -57,6 +59,7 @@ impl Reason {
         Self::Band,
         Self::BandWidened,
         Self::NoSignature,
+        Self::NoTable,
     ];
 
     /// The name used in labels and logs.
@@ -69,6 +72,7 @@ impl Reason {
             Self::Band => "Band",
             Self::BandWidened => "BandWidened",
             Self::NoSignature => "NoSignature",
+            Self::NoTable => "NoTable",
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coterie_crds::routing::PrefillPolicyKind;
-use coterie_locality::{Candidates, Decision};
+use coterie_locality::{Candidates, Decision, policy::Reason};
 use rand::Rng;
 
 use super::{Core, failure::LegError, sign::Signed};
@@ -113,7 +113,10 @@ impl Core {
             loads: &loads,
             similarity: similarity.as_deref(),
         };
-        let decision = active.policy.choose(&candidates, &mut *rng)?;
+        let mut decision = active.policy.choose(&candidates, &mut *rng)?;
+        if decision.reason == Reason::NoSignature && active.table.is_none() {
+            decision.reason = Reason::NoTable;
+        }
         let worker = &targets.get(decision.worker)?.worker;
         Some(Choice {
             reservation: reserve(worker, now),

@@ -60,3 +60,12 @@ async fn a_model_of_another_shape_is_seen_as_such() {
         1.0
     );
 }
+
+#[tokio::test]
+async fn without_a_table_the_reason_says_so() {
+    let fleet = Fleet::start(1, 1).await;
+    fleet.router.complete(&body(PROMPT, 2)).await;
+    let counted = |reason: &str| format!("decisions_total{{reason=\"{reason}\"}}");
+    assert_eq!(fleet.router.metric(&counted("NoTable")).await, 1.0);
+    assert_eq!(fleet.router.metric(&counted("NoSignature")).await, 0.0);
+}
