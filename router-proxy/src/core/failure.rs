@@ -87,12 +87,15 @@ impl Failure {
 
 impl From<LegError> for Failure {
     fn from(error: LegError) -> Self {
-        let message = error.to_string();
-        let kind = match error {
+        // Names and addresses of workers are for the log, not for clients.
+        tracing::warn!(%error, "request failed");
+        let (kind, message) = match error {
             LegError::Status { head, body, .. } => return Self::Engine { head, body },
-            LegError::Timeout { .. } => FailureKind::GatewayTimeout,
-            LegError::Connect { .. } | LegError::Broken { .. } => FailureKind::BadGateway,
+            LegError::Timeout { .. } => (FailureKind::GatewayTimeout, "no worker answered in time; try again"),
+            LegError::Connect { .. } => (FailureKind::BadGateway, "no worker can be reached; try again"),
+            LegError::Broken { .. } => (FailureKind::BadGateway, "a worker broke off; try again"),
         };
+        let message = message.to_owned();
         Self::Own { kind, message }
     }
 }

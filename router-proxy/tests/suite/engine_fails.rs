@@ -255,6 +255,10 @@ async fn with_every_worker_gone_the_client_gets_a_gateway_error_and_they_are_fou
     assert_eq!(answer.status(), 502);
     let error: Value = answer.json().await.unwrap();
     assert_eq!(error["error"]["code"], "worker_failed");
+    assert!(
+        !error.to_string().contains("127.0.0.1"),
+        "addresses are not for clients: {error}"
+    );
     fleet.prefill[0].revive(true).await;
     fleet.decode[0].revive(false).await;
     let router = &fleet.router;
@@ -309,5 +313,19 @@ async fn refusals_for_what_is_asked_and_the_last_decode_worker_are_never_ejected
         );
     }
     assert_eq!(token_ids(&fleet.router.complete(&body(PROMPT, 8)).await), expected);
+    fleet.router.at_rest().await;
+}
+
+#[tokio::test]
+async fn busy_engines_say_when_to_come_again() {
+    let fleet = Fleet::start(1, 1).await;
+    for status in [429, 503] {
+        fleet.decode[0]
+            .fault(json!({"kind": "status", "value": status, "path": "/v1/", "count": 1}))
+            .await;
+        let answer = fleet.router.post("/v1/completions", &body(PROMPT, 8)).await;
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.headers()["retry-after"], "1");
+    }
     fleet.router.at_rest().await;
 }

@@ -83,6 +83,9 @@ pub(super) fn failure(failure: Failure) -> Response<DoorBody> {
             let mut response = Response::new(DoorBody::whole(body));
             *response.status_mut() = head.status;
             *response.headers_mut() = super::headers::for_client(head.headers);
+            if matches!(head.status.as_u16(), 429 | 503) {
+                response.headers_mut().entry(header::RETRY_AFTER).or_insert(RETRY_AFTER);
+            }
             response
         }
     }
