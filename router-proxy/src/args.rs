@@ -133,6 +133,9 @@ pub struct LimitArgs {
     /// Requests served at the same time; more answer 429.
     #[arg(long, default_value_t = 4096)]
     pub max_requests: usize,
+    /// Connections open at the same time; more wait to be accepted.
+    #[arg(long, default_value_t = 16_384)]
+    pub max_connections: usize,
     /// Tries of one request, the first included.
     #[arg(long, default_value_t = 3)]
     pub max_attempts: u32,

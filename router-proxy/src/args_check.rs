@@ -13,6 +13,7 @@ const MIN_WINDOW: Duration = Duration::from_millis(4);
 pub(crate) fn check(args: &Args) -> Result<()> {
     let limits = &args.limits;
     ensure!(limits.max_requests >= 1, "--max-requests must be at least 1");
+    ensure!(limits.max_connections >= 1, "--max-connections must be at least 1");
     ensure!(limits.max_attempts >= 1, "--max-attempts must be at least 1");
     ensure!(limits.max_body_bytes >= 1, "--max-body-bytes must be at least 1");
     ensure!(limits.max_answer_bytes >= 1, "--max-answer-bytes must be at least 1");
@@ -95,6 +96,7 @@ mod tests {
             ("--window", "0s"),
             ("--document", "/nowhere/document.json"),
             ("--max-requests", "0"),
+            ("--max-connections", "0"),
             ("--max-attempts", "0"),
             ("--scrape-interval", "0s"),
         ] {

@@ -131,3 +131,21 @@ async fn flags_that_cannot_work_end_the_process_at_start() {
         assert!(String::from_utf8_lossy(&ended.stderr).contains(flag), "{flag}");
     }
 }
+
+#[tokio::test]
+async fn silent_connections_are_closed_and_make_room() {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+    let flags = ["--header-timeout", "200ms", "--max-connections", "1"];
+    let fleet = Fleet::with_flags(1, 1, &flags).await;
+    let address = fleet.router.base.strip_prefix("http://").unwrap();
+    for first in ["", "PRI * HT", "POST /v1"] {
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        silent.write_all(first.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = silent.read_to_end(&mut answer).await;
+    }
+    success(fleet.router.post("/v1/completions", &body(PROMPT, 1)).await).await;
+}

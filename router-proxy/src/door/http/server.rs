@@ -9,7 +9,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -61,12 +61,17 @@ pub(crate) async fn serve(listener: TcpListener, door: Arc<Door>) -> bool {
         sleep(limits.drain_delay).await;
     };
     tokio::pin!(closing);
+    let open = Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS)));
+    let accept = async || {
+        let permit = Arc::clone(&open).acquire_owned().await;
+        (permit, listener.accept().await)
+    };
     loop {
         tokio::select! {
             biased;
             () = &mut closing => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => connection(&builder, &graceful, Arc::clone(&door), stream),
+            (permit, accepted) = accept() => match accepted {
+                Ok((stream, _)) => connection(&builder, &graceful, Arc::clone(&door), stream, permit.ok()),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     sleep(ACCEPT_PAUSE).await;
@@ -78,17 +83,37 @@ pub(crate) async fn serve(listener: TcpListener, door: Arc<Door>) -> bool {
     timeout(limits.drain_timeout, graceful.shutdown()).await.is_ok()
 }
 
-fn connection(builder: &auto::Builder<TokioExecutor>, graceful: &GracefulShutdown, door: Arc<Door>, stream: TcpStream) {
+fn connection(
+    builder: &auto::Builder<TokioExecutor>,
+    graceful: &GracefulShutdown,
+    door: Arc<Door>,
+    stream: TcpStream,
+    permit: Option<OwnedSemaphorePermit>,
+) {
     // Tokens are small and each shall go out at once; a socket that refuses is only slower.
     let _ = stream.set_nodelay(true);
+    let within = door.core.limits.header_timeout;
+    let heard = CancellationToken::new();
+    let first_request = heard.clone();
     let service = service_fn(move |request| {
+        first_request.cancel();
         let door = Arc::clone(&door);
         async move { Ok::<_, Infallible>(routes::handle(door, request).await) }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        let _permit = permit;
+        tokio::pin!(connection);
+        // HTTP's own time-outs begin once it is known which HTTP is spoken; a client may be silent before that.
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            heard = timeout(within, heard.cancelled()) => match heard {
+                Ok(()) => connection.await,
+                Err(_) => return,
+            },
+        };
+        if let Err(error) = ended {
             tracing::debug!(%error, "connection ended");
         }
     });
