@@ -62,7 +62,7 @@ async fn engine_change_rolls_the_smallest_fleet_under_traffic_without_a_failed_r
     roll(&fleet, json!({"engine": {"args": ["--max-num-seqs", "32"]}})).await?;
     // Without any prefill worker, and then with other engines.
     fleet.patch(json!({"prefill": {"replicas": 0}})).await?;
-    fleet.condition(conditions::AVAILABLE, "True").await?;
+    fleet.condition(conditions::READY, "True").await?;
     roll(&fleet, json!({"engine": {"args": ["--max-num-seqs", "48"]}})).await?;
     traffic.stop().await.expect_all_answered()?;
     fleet.delete_namespace().await
@@ -85,7 +85,7 @@ async fn roll(fleet: &Fleet, change: Value) -> Result<()> {
         })
     })
     .await?;
-    fleet.condition(conditions::DECODE_AVAILABLE, "True").await
+    fleet.condition(conditions::READY, "True").await
 }
 
 async fn scale(fleet: &Fleet, size: usize) -> Result<()> {
