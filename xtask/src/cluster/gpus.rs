@@ -26,17 +26,7 @@ pub(crate) fn withdraw(kubectl: &Kubectl) {
     for list in ["capacity", "allocatable"] {
         let patch = format!(r#"[{{"op": "remove", "path": "/status/{list}/amd.com~1gpu"}}]"#);
         // Fails where there is no node or no GPU on it yet: nothing to withdraw.
-        let _ = kubectl.output([
-            "patch",
-            "node",
-            NODE,
-            "--subresource",
-            "status",
-            "--type",
-            "json",
-            "-p",
-            &patch,
-        ]);
+        let _ = patch_status(kubectl, &patch);
     }
 }
 
@@ -46,17 +36,7 @@ pub(crate) fn offer(kubectl: &Kubectl) -> anyhow::Result<()> {
         return Ok(());
     }
     let patch = format!(r#"[{{"op": "add", "path": "/status/capacity/amd.com~1gpu", "value": "{GPUS}"}}]"#);
-    kubectl.output([
-        "patch",
-        "node",
-        NODE,
-        "--subresource",
-        "status",
-        "--type",
-        "json",
-        "-p",
-        &patch,
-    ])?;
+    patch_status(kubectl, &patch)?;
     kubectl.output(["label", "node", NODE, "--overwrite"].iter().chain(&LABELS))?;
     wait::until(
         "the node's GPUs",
@@ -64,6 +44,12 @@ pub(crate) fn offer(kubectl: &Kubectl) -> anyhow::Result<()> {
         "see `cargo xtask cluster logs kubelet`",
         || Ok((allocatable(&kubectl.json(["get", "node", NODE])?) == Some(GPUS)).then_some(())),
     )
+}
+
+fn patch_status(kubectl: &Kubectl, patch: &str) -> anyhow::Result<()> {
+    let node = ["patch", "node", NODE, "--subresource", "status"];
+    kubectl.output(node.iter().chain(&["--type", "json", "-p", patch]))?;
+    Ok(())
 }
 
 /// GPUs that pods can have.
