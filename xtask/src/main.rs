@@ -5,6 +5,7 @@ mod command;
 mod demo;
 mod disk;
 mod doctor;
+mod fuzz;
 mod gen_files;
 mod images;
 mod paths;
@@ -43,6 +44,8 @@ enum Task {
     Gen(gen_files::Args),
     /// See it work: a fleet declared, calibrated, routed, seen to drift and calibrated again.
     Demo(demo::Args),
+    /// Fuzz the parsers of what strangers send; findings, corpora and seeds are in `.coterie/fuzz`.
+    Fuzz(fuzz::Args),
     /// The quick part of `test`: format, directions, lints, generated files.
     Check,
     /// Everything a change must pass, end-to-end tests on the local cluster included.
@@ -69,6 +72,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Task::Images(args) => images::run(&args, &paths, &report),
         Task::Gen(args) => gen_files::run(&args, &paths, &report),
         Task::Demo(args) => demo::run(&args, &paths, &report),
+        Task::Fuzz(args) => fuzz::run(&args, &paths, &report),
         Task::Check => test::quick(&paths, &report),
         Task::Test(args) => test::run(&args, &paths, &report),
     }
