@@ -26,6 +26,7 @@ fn route(table: &CentroidTable, counts: [u32; 6], loads: &[f32], min_candidates:
     let candidates = Candidates {
         loads,
         similarity: Some(&similarity),
+        ..Candidates::default()
     };
     policy
         .choose(&candidates, &mut rand::rngs::mock::StepRng::new(0, 1))

@@ -218,6 +218,7 @@ impl Fleet {
                 &Candidates {
                     loads: &loads,
                     similarity: row,
+                    ..Candidates::default()
                 },
                 rng,
             ) else {

@@ -28,6 +28,7 @@ mod tests {
         let candidates = Candidates {
             loads,
             similarity: None,
+            ..Candidates::default()
         };
         (0..n)
             .map(|_| LeastLoaded.choose(&candidates, &mut rng).unwrap().worker)

@@ -163,6 +163,7 @@ impl Policy for LocalityBand {
             best_similarity: Some(best),
             chosen_similarity: similarity.get(worker).copied(),
             spilled: reason == Reason::BandWidened,
+            distinct_experts: None,
             reason,
         })
     }

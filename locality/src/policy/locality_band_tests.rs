@@ -17,6 +17,7 @@ fn choose(policy: &LocalityBand, similarity: &[f32], loads: &[f32]) -> Decision 
             &Candidates {
                 loads,
                 similarity: Some(similarity),
+                ..Candidates::default()
             },
             &mut rng,
         )
@@ -114,6 +115,7 @@ fn ties_in_the_band_are_spread_by_seed() {
     let candidates = Candidates {
         loads: &[0.0; 4],
         similarity: Some(&[0.9, 0.85, 0.3, 0.88]),
+        ..Candidates::default()
     };
     let mut hits = [0u32; 4];
     for _ in 0..3000 {
@@ -133,6 +135,7 @@ fn without_usable_similarity_it_is_least_loaded() {
                 &Candidates {
                     loads: &[2.0, 1.0],
                     similarity,
+                    ..Candidates::default()
                 },
                 &mut rng,
             )
@@ -147,7 +150,8 @@ fn without_usable_similarity_it_is_least_loaded() {
             .choose(
                 &Candidates {
                     loads: &[],
-                    similarity: Some(&[])
+                    similarity: Some(&[]),
+                    ..Candidates::default()
                 },
                 &mut rng
             )
@@ -175,6 +179,7 @@ fn other_baselines_keep_their_word() {
     let candidates = Candidates {
         loads: &[5.0, 0.0, 9.0],
         similarity: None,
+        ..Candidates::default()
     };
     let mut seen = [false; 3];
     for _ in 0..100 {

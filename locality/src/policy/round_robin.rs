@@ -34,6 +34,7 @@ mod tests {
         let candidates = Candidates {
             loads: &[9.0, 0.0, 0.0],
             similarity: None,
+            ..Candidates::default()
         };
         let picks: Vec<_> = (0..7)
             .map(|_| policy.choose(&candidates, &mut rng).unwrap().worker)
@@ -44,7 +45,8 @@ mod tests {
                 .choose(
                     &Candidates {
                         loads: &[],
-                        similarity: None
+                        similarity: None,
+                        ..Candidates::default()
                     },
                     &mut rng
                 )

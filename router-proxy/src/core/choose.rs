@@ -112,6 +112,7 @@ impl Core {
         let candidates = Candidates {
             loads: &loads,
             similarity: similarity.as_deref(),
+            ..Candidates::default()
         };
         let mut decision = active.policy.choose(&candidates, &mut *rng)?;
         if decision.reason == Reason::NoSignature && active.table.is_none() {
