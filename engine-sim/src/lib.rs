@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod engine;
 pub mod faults;
+pub mod fleet;
 pub mod http;
 pub mod kv;
 pub mod load;

@@ -3,7 +3,7 @@
 mod index;
 mod load;
 pub mod npy;
-mod npz;
+pub(crate) mod npz;
 #[cfg(test)]
 mod tests;
 

@@ -6,18 +6,24 @@ use zip::ZipArchive;
 
 const MAX_MEMBER: u64 = 512 << 20;
 
-pub(super) struct Npz<'a> {
+/// An open archive.
+pub(crate) struct Npz<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
 }
 
 impl<'a> Npz<'a> {
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, String> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, String> {
         let archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
         Ok(Self { archive })
     }
 
+    /// Whether there is a member `{name}.npy`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.archive.index_for_name(&format!("{name}.npy")).is_some()
+    }
+
     /// The bytes of the member `{name}.npy`.
-    pub(super) fn member(&mut self, name: &str) -> Result<Vec<u8>, String> {
+    pub(crate) fn member(&mut self, name: &str) -> Result<Vec<u8>, String> {
         let file = self
             .archive
             .by_name(&format!("{name}.npy"))
