@@ -1,6 +1,7 @@
 //! The commands of the repository: `cargo xtask help` lists them.
 
 mod background;
+mod bench;
 mod command;
 mod demo;
 mod disk;
@@ -46,6 +47,9 @@ enum Task {
     Demo(demo::Args),
     /// Fuzz the parsers of what strangers send; findings, corpora and seeds are in `.coterie/fuzz`.
     Fuzz(fuzz::Args),
+    /// Measure beside peers.
+    #[command(subcommand)]
+    Bench(bench::Action),
     /// The quick part of `test`: format, directions, lints, generated files.
     Check,
     /// Everything a change must pass, end-to-end tests on the local cluster included.
@@ -73,6 +77,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Task::Gen(args) => gen_files::run(&args, &paths, &report),
         Task::Demo(args) => demo::run(&args, &paths, &report),
         Task::Fuzz(args) => fuzz::run(&args, &paths, &report),
+        Task::Bench(action) => bench::run(&action, &paths, &report),
         Task::Check => test::quick(&paths, &report),
         Task::Test(args) => test::run(&args, &paths, &report),
     }
