@@ -153,6 +153,7 @@ impl Decision {
                 let candidates = Candidates {
                     loads: &self.loads[i % REQUESTS],
                     similarity: Some(&buffers.similarity),
+                    ..Candidates::default()
                 };
                 self.band.choose(&candidates, &mut rng)
             }));
@@ -221,6 +222,7 @@ impl Buffers {
         let candidates = Candidates {
             loads: &decision.loads[request],
             similarity: Some(&self.similarity),
+            ..Candidates::default()
         };
         band.choose(&candidates, &mut self.rng).map(|d| d.worker)
     }
