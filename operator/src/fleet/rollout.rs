@@ -17,9 +17,24 @@ pub struct Partitions {
     pub decode: i32,
 }
 
+/// A place in a pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A ready worker of the wanted revision.
+    New,
+    /// A ready worker of another.
+    Old,
+    /// Nobody ready, and nothing says that this will last: a pod is starting, stopping, or about to be made.
+    Away,
+    /// A pod that says why it does not get ready. Only a change may help it.
+    Stuck,
+}
+
 struct Progress {
     size: i32,
     max_unavailable: i32,
+    /// By ordinal.
+    places: Vec<Place>,
     /// Ready workers of the wanted revision.
     new: i32,
     /// Ready workers of others.
@@ -34,9 +49,22 @@ impl Progress {
             i32::try_from(pods.iter().filter(|p| p.role == role && is(p)).count()).unwrap_or(i32::MAX)
         };
         let wanted = |p: &PodView| p.revision == resolved.revision;
+        let mut places = vec![Place::Away; usize::try_from(pool.replicas).unwrap_or(0)];
+        for pod in pods.iter().filter(|p| p.role == role) {
+            let Some(place) = ordinal(&pod.name).and_then(|o| places.get_mut(o)) else {
+                continue;
+            };
+            *place = match (pod.ready, wanted(pod)) {
+                (true, true) => Place::New,
+                (true, false) => Place::Old,
+                (false, _) if pod.trouble.is_some() && !pod.terminating => Place::Stuck,
+                (false, _) => Place::Away,
+            };
+        }
         Self {
             size: pool.replicas,
             max_unavailable: pool.update.max_unavailable.max(1),
+            places,
             new: count(&|p| p.ready && wanted(p)),
             old: count(&|p| p.ready && !wanted(p)),
             begun: count(&wanted),
@@ -51,12 +79,30 @@ impl Progress {
     /// Workers that may be of the wanted revision now. The last old one stays until requests can do without it.
     fn allowed(&self, old_is_dispensable: bool) -> i32 {
         let next = self.new.saturating_add(self.max_unavailable).min(self.size);
-        if old_is_dispensable || self.size <= 1 {
+        let next = if old_is_dispensable || self.size <= 1 {
             next
         } else {
             next.min(self.size - 1)
-        }
+        };
+        (0..=next)
+            .rev()
+            .find(|allowed| self.keeps_enough(*allowed))
+            .unwrap_or(0)
     }
+
+    /// Whether no more than `max_unavailable` workers are away when those `allowed` are taken down. Who is stuck does not count: a change
+    /// made to help them must not wait for them.
+    fn keeps_enough(&self, allowed: i32) -> bool {
+        let first = usize::try_from(self.partition(allowed)).unwrap_or(0);
+        let taken = self.places.iter().skip(first).filter(|p| **p == Place::Old).count();
+        let away = self.places.iter().filter(|p| **p == Place::Away).count();
+        taken == 0 || taken + away <= usize::try_from(self.max_unavailable).unwrap_or(1)
+    }
+}
+
+/// The number at the end of a StatefulSet pod's name.
+fn ordinal(name: &str) -> Option<usize> {
+    name.rsplit_once('-')?.1.parse().ok()
 }
 
 /// Decides the partitions. `acknowledged` is the generation of the document that all routers route by.

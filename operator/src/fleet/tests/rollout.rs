@@ -100,6 +100,38 @@ fn the_last_old_worker_of_a_fleet_without_prefill_waits_for_the_routers() {
     }
 }
 
+/// A change made while the one before it is not through must not take the workers that are left.
+#[test]
+fn a_second_change_waits_for_workers_that_are_away_but_not_for_stuck_ones() {
+    for prefill in [0, 2] {
+        let mut resolved = tiny();
+        resolved.spec.prefill.as_mut().unwrap().replicas = prefill;
+        resolved.spec.decode.replicas = 2;
+        let mut pods = all_old(&resolved);
+        let last = pods.iter().position(|p| p.name.ends_with("decode-0")).unwrap();
+        pods[last].ready = false;
+        assert_eq!(paced(&resolved, &pods, true).decode, 2, "decode-0 is starting");
+        let leaving = pods.remove(last);
+        assert_eq!(paced(&resolved, &pods, true).decode, 2, "decode-0 is not there");
+        pods.push(PodView {
+            trouble: Some("ImagePullBackOff".to_owned()),
+            ..leaving
+        });
+        assert_eq!(paced(&resolved, &pods, true).decode, 1, "fix-forward");
+    }
+}
+
+#[test]
+fn a_stuck_worker_at_the_front_is_replaced_at_no_cost_to_the_others() {
+    let mut resolved = tiny();
+    resolved.spec.decode.replicas = 3;
+    let mut pods = all_old(&resolved);
+    for pod in pods.iter_mut().filter(|p| p.name.ends_with("decode-2")) {
+        pod.ready = false;
+    }
+    assert_eq!(paced(&resolved, &pods, true).decode, 2);
+}
+
 /// Plays StatefulSet: takes down what the partition allows, brings it back new and ready, one step at a time.
 #[test]
 fn some_listed_revision_answers_at_every_step_of_a_rollout() {
