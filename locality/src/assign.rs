@@ -203,25 +203,47 @@ impl Placement {
                 self.put(worker, orphan);
                 continue;
             }
-            let crowded = (0..names.len())
-                .filter(|w| self.clusters[*w].len() > 1)
-                .max_by(|a, b| self.load(*a).total_cmp(&self.load(*b)).then(b.cmp(a)));
             let busiest = (0..self.shares.len())
                 .max_by(|a, b| self.pressure(*a, 0).total_cmp(&self.pressure(*b, 0)).then(b.cmp(a)));
+            let crowded = self.heaviest_crowded(worker);
             match (crowded, busiest) {
-                // A worker with several clusters hands over its busiest, unless a single cluster weighs more than all it carries.
-                (Some(giver), Some(busy)) if self.load(giver) >= self.pressure(busy, 0) => {
-                    let heavy = self.clusters[giver]
-                        .iter()
-                        .copied()
-                        .max_by(|a, b| self.pressure(*a, 0).total_cmp(&self.pressure(*b, 0)).then(b.cmp(a)));
-                    if let Some(cluster) = heavy {
-                        self.remove(giver, cluster);
-                        self.put(worker, cluster);
-                    }
-                }
+                // A worker with several clusters hands over some, unless a single cluster weighs more than all it carries.
+                (Some(giver), Some(busy)) if self.load(giver) >= self.pressure(busy, 0) => self.relieve(worker),
                 (_, Some(busy)) => self.put(worker, busy),
                 (_, None) => {}
+            }
+        }
+    }
+
+    /// The most loaded worker with several clusters; the first of equals.
+    fn heaviest_crowded(&self, but: usize) -> Option<usize> {
+        (0..self.clusters.len())
+            .filter(|w| *w != but && self.clusters[*w].len() > 1)
+            .max_by(|a, b| self.load(*a).total_cmp(&self.load(*b)).then(b.cmp(a)))
+    }
+
+    /// Takes clusters from the most loaded of crowded workers, one after the other, as long as that makes the heavier of the two lighter: the
+    /// cluster that does most for it, and of equals the one with least traffic, since all that moves starts cold.
+    fn relieve(&mut self, worker: usize) {
+        while let Some(giver) = self.heaviest_crowded(worker) {
+            let (before, own) = (self.load(giver), self.load(worker));
+            let heavier = |cluster: usize| {
+                let share = self.pressure(cluster, 0);
+                // To nine decimals, so that sums in another order do not choose.
+                (((before - share).max(own + share) * 1e9).round(), share)
+            };
+            let best = self.clusters[giver]
+                .iter()
+                .copied()
+                .filter(|c| !self.clusters[worker].contains(c))
+                .map(|c| (heavier(c), c))
+                .min_by(|(a, x), (b, y)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(x.cmp(y)));
+            match best {
+                Some(((after, _), cluster)) if after < (before * 1e9).round() => {
+                    self.remove(giver, cluster);
+                    self.put(worker, cluster);
+                }
+                _ => return,
             }
         }
     }

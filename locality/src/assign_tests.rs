@@ -26,6 +26,69 @@ fn check_covers(shares: &[f64], workers: &[String], known: &BTreeMap<String, Vec
     assignment
 }
 
+/// Share of traffic that a worker gets of clusters it did not have: what starts cold. A cluster's traffic is spread evenly over its workers.
+fn cold(shares: &[f64], old: &BTreeMap<String, Vec<u32>>, new: &BTreeMap<String, Vec<u32>>) -> f64 {
+    let total: f64 = shares.iter().sum();
+    (0..shares.len() as u32)
+        .map(|c| {
+            let owners: Vec<&String> = new.iter().filter(|(_, own)| own.contains(&c)).map(|(n, _)| n).collect();
+            let fresh = owners
+                .iter()
+                .filter(|n| !old.get(**n).is_some_and(|own| own.contains(&c)))
+                .count();
+            shares[c as usize] / total * fresh as f64 / owners.len() as f64
+        })
+        .sum()
+}
+
+/// Traffic of the most loaded worker.
+fn heaviest(shares: &[f64], assignment: &BTreeMap<String, Vec<u32>>) -> f64 {
+    let total: f64 = shares.iter().sum();
+    let owners = |c: u32| assignment.values().filter(|own| own.contains(&c)).count() as f64;
+    let load = |own: &Vec<u32>| {
+        own.iter()
+            .map(|c| shares[*c as usize] / total / owners(*c))
+            .sum::<f64>()
+    };
+    assignment.values().map(load).fold(0.0, f64::max)
+}
+
+/// Every assignment that gives each worker a cluster and each cluster a worker.
+fn every(workers: &[String], clusters: usize) -> Vec<BTreeMap<String, Vec<u32>>> {
+    let sets = (1u32 << clusters) - 1;
+    (0..sets.pow(workers.len() as u32))
+        .filter_map(|mut code| {
+            let mut covered = 0;
+            let assignment = workers
+                .iter()
+                .map(|name| {
+                    let set = code % sets + 1;
+                    code /= sets;
+                    covered |= set;
+                    (
+                        name.clone(),
+                        (0..clusters as u32).filter(|c| set >> c & 1 == 1).collect(),
+                    )
+                })
+                .collect();
+            (covered == sets).then_some(assignment)
+        })
+        .collect()
+}
+
+#[test]
+fn a_newcomer_takes_its_fair_part_of_a_crowded_worker() {
+    let shares = [0.125; 8];
+    let known = BTreeMap::from([("a".to_owned(), (0..8).collect())]);
+    let two = ["a", "b"].map(str::to_owned);
+    let after = check_covers(&shares, &two, &known).by_name(&two);
+    assert_eq!((after["a"].len(), after["b"].len()), (4, 4));
+    let three = ["a", "b", "c"].map(str::to_owned);
+    let third = check_covers(&shares, &three, &after).by_name(&three);
+    assert!(third.values().all(|own| (2..=3).contains(&own.len())), "{third:?}");
+    assert!(cold(&shares, &after, &third) <= 0.375);
+}
+
 /// Share of traffic whose set of workers differs between two assignments.
 fn moved(shares: &[f64], a: &BTreeMap<String, Vec<u32>>, b: &BTreeMap<String, Vec<u32>>) -> f64 {
     let owners = |m: &BTreeMap<String, Vec<u32>>, cluster: usize| {
@@ -155,5 +218,55 @@ proptest! {
         let a = assign(&shares, &small, &BTreeMap::new()).by_name(&small);
         let b = assign(&shares, &large, &BTreeMap::new()).by_name(&large);
         prop_assert!(moved(&shares, &a, &b) < 0.7);
+    }
+
+    /// A worker that leaves moves the traffic of clusters that only it had, and no assignment moves less.
+    #[test]
+    fn leaving_moves_the_least_traffic_there_is(shares in proptest::collection::vec(0.05f64..1.0, 2..5), n in 2usize..5, gone in 0usize..4) {
+        let workers = names(n);
+        let known = assign(&shares, &workers, &BTreeMap::new()).by_name(&workers);
+        let mut rest = workers.clone();
+        rest.remove(gone % n);
+        let after = assign(&shares, &rest, &known).by_name(&rest);
+        let least = every(&rest, shares.len()).iter().map(|other| cold(&shares, &known, other)).fold(f64::INFINITY, f64::min);
+        prop_assert!(cold(&shares, &known, &after) <= least + 1e-9, "{:?} to {:?}, {}", known, after, least);
+    }
+
+    /// A worker that joins gets all that moves; no worker is more loaded than before; and of all assignments that load no worker more than
+    /// this one, none moves less traffic by more than one cluster.
+    #[test]
+    fn joining_moves_little_more_than_the_least(shares in proptest::collection::vec(0.05f64..1.0, 2..5), n in 1usize..4) {
+        let workers = names(n);
+        let known = assign(&shares, &workers, &BTreeMap::new()).by_name(&workers);
+        let more = names(n + 1);
+        let newcomer = more.iter().find(|w| !workers.contains(w)).unwrap();
+        let after = assign(&shares, &more, &known).by_name(&more);
+        for worker in &workers {
+            prop_assert!(after[worker].iter().all(|c| known[worker].contains(c)), "{:?} to {:?}", known, after);
+        }
+        let (moved, load) = (cold(&shares, &known, &after), heaviest(&shares, &after));
+        prop_assert!(load <= heaviest(&shares, &known) + 1e-9);
+        let least = every(&more, shares.len())
+            .iter()
+            .filter(|other| heaviest(&shares, other) <= load + 1e-9)
+            .map(|other| cold(&shares, &known, other))
+            .fold(f64::INFINITY, f64::min);
+        let total: f64 = shares.iter().sum();
+        let largest = after[newcomer].iter().map(|c| shares[*c as usize] / total).fold(0.0, f64::max);
+        prop_assert!(moved <= least + largest + 1e-9, "{:?} to {:?}: {} against {}", known, after, moved, least);
+    }
+
+    /// Routers that hear of the same workers one by one, or in any order, and so hold the same known assignment, agree.
+    #[test]
+    fn leaving_and_coming_back_never_loses_a_cluster(shares in proptest::collection::vec(0.05f64..1.0, 1..12), steps in proptest::collection::vec(1usize..14, 1..8)) {
+        let mut known = BTreeMap::new();
+        for n in steps {
+            let workers = names(n);
+            let assignment = check_covers(&shares, &workers, &known);
+            prop_assert_eq!(&assignment, &assign(&shares, &workers, &known));
+            known = assignment.by_name(&workers);
+            // Settled: asking again changes nothing.
+            prop_assert_eq!(assign(&shares, &workers, &known), assignment);
+        }
     }
 }

@@ -26,6 +26,79 @@ impl ExpertId for i32 {
     }
 }
 
+/// Which rows of an engine's per-layer arrays are the model's MoE layers: engines that count dense layers return a row for those too,
+/// with ids that mean nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoeLayers {
+    /// Layers of the arrays, dense ones included.
+    total: usize,
+    /// Which of them have experts, ascending.
+    moe: Vec<usize>,
+}
+
+/// A list of MoE layers that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoeLayersError {
+    /// Unsorted, repeated, empty or beyond the last layer.
+    #[error("MoE layers must be ascending, at least one, and below the engine's {total} layers")]
+    Order {
+        /// Layers of the engine's arrays.
+        total: usize,
+    },
+    /// More or fewer than the geometry has.
+    #[error("{got} MoE layers are named, the model's geometry has {expected}")]
+    Number {
+        /// Layers named.
+        got: usize,
+        /// Layers of the geometry.
+        expected: usize,
+    },
+}
+
+impl MoeLayers {
+    /// Every row is a MoE layer.
+    pub fn all(geometry: &Geometry) -> Self {
+        Self {
+            total: geometry.layers,
+            moe: (0..geometry.layers).collect(),
+        }
+    }
+
+    /// The rows `moe` (from 0, ascending) of `total`; as many as the geometry has layers.
+    pub fn of(geometry: &Geometry, total: usize, moe: Vec<usize>) -> Result<Self, MoeLayersError> {
+        let ascending = moe.windows(2).all(|w| w[0] < w[1]);
+        if !ascending || moe.last().is_none_or(|last| *last >= total) {
+            return Err(MoeLayersError::Order { total });
+        }
+        if moe.len() != geometry.layers {
+            return Err(MoeLayersError::Number {
+                got: moe.len(),
+                expected: geometry.layers,
+            });
+        }
+        Ok(Self { total, moe })
+    }
+
+    /// All rows but the first `dense`, as in DeepSeek's models.
+    pub fn after_dense(geometry: &Geometry, dense: usize) -> Self {
+        let total = dense.saturating_add(geometry.layers);
+        Self {
+            total,
+            moe: (dense..total).collect(),
+        }
+    }
+
+    /// Layers of the arrays, dense ones included.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// The rows that are MoE layers, ascending.
+    pub fn moe(&self) -> &[usize] {
+        &self.moe
+    }
+}
+
 /// Activation counts [L, E] with the number of tokens they were taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivationCounts {
@@ -114,34 +187,52 @@ impl ActivationCounts {
 
     /// Adds the chosen expert ids of `n_tokens` more tokens. On an error the counts are left partly added: drop them.
     pub fn add_rows<T: ExpertId>(&mut self, rows: &[T], n_tokens: usize) -> Result<(), CountsError> {
-        let per_token = self.geometry.ids_per_token();
-        let expected = n_tokens.saturating_mul(per_token);
-        if rows.len() != expected {
+        self.check_length(rows.len(), n_tokens, self.geometry.layers)?;
+        let (experts, top_k) = (self.geometry.experts, self.geometry.top_k);
+        for (token, row) in rows.chunks_exact(self.geometry.ids_per_token()).enumerate() {
+            let layers = row.chunks_exact(top_k).zip(self.cells.chunks_exact_mut(experts));
+            for (layer, (ids, cells)) in layers.enumerate() {
+                count(ids, cells).ok_or(CountsError::ExpertOutOfRange { token, layer, experts })?;
+            }
+        }
+        self.tokens += n_tokens as u64;
+        Ok(())
+    }
+
+    /// The same for rows [n_tokens, layers.total(), k], of which only the MoE layers are looked at.
+    pub fn add_rows_of<T: ExpertId>(
+        &mut self,
+        layers: &MoeLayers,
+        rows: &[T],
+        n_tokens: usize,
+    ) -> Result<(), CountsError> {
+        if layers.moe.len() != self.geometry.layers {
             return Err(CountsError::Length {
-                got: rows.len(),
-                expected,
+                got: layers.moe.len(),
+                expected: self.geometry.layers,
             });
+        }
+        self.check_length(rows.len(), n_tokens, layers.total)?;
+        let (experts, top_k) = (self.geometry.experts, self.geometry.top_k);
+        for (token, row) in rows.chunks_exact(layers.total * top_k).enumerate() {
+            let cells = self.cells.chunks_exact_mut(experts);
+            for (layer, (at, cells)) in layers.moe.iter().zip(cells).enumerate() {
+                let ids = row.get(at * top_k..(at + 1) * top_k).unwrap_or(&[]);
+                count(ids, cells).ok_or(CountsError::ExpertOutOfRange { token, layer, experts })?;
+            }
+        }
+        self.tokens += n_tokens as u64;
+        Ok(())
+    }
+
+    fn check_length(&self, got: usize, n_tokens: usize, layers: usize) -> Result<(), CountsError> {
+        let expected = n_tokens.saturating_mul(layers).saturating_mul(self.geometry.top_k);
+        if got != expected {
+            return Err(CountsError::Length { got, expected });
         }
         if u32::try_from(self.tokens.saturating_add(n_tokens as u64)).is_err() {
             return Err(CountsError::Overflow);
         }
-        let (experts, top_k) = (self.geometry.experts, self.geometry.top_k);
-        for (token, row) in rows.chunks_exact(per_token).enumerate() {
-            for (layer, (ids, cells)) in row
-                .chunks_exact(top_k)
-                .zip(self.cells.chunks_exact_mut(experts))
-                .enumerate()
-            {
-                for id in ids {
-                    match cells.get_mut(id.index()) {
-                        // At most top_k picks of one expert a token (an engine's duplicates): saturate, never wrap.
-                        Some(cell) => *cell = cell.saturating_add(1),
-                        None => return Err(CountsError::ExpertOutOfRange { token, layer, experts }),
-                    }
-                }
-            }
-        }
-        self.tokens += n_tokens as u64;
         Ok(())
     }
 
@@ -204,6 +295,16 @@ impl ActivationCounts {
     }
 }
 
+/// Counts one token's choices in one layer; `None` for an id outside the cells. At most top-k picks of one expert a token (an engine's
+/// duplicates): saturates, never wraps.
+fn count<T: ExpertId>(ids: &[T], cells: &mut [u32]) -> Option<()> {
+    for id in ids {
+        let cell = cells.get_mut(id.index())?;
+        *cell = cell.saturating_add(1);
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,5 +351,38 @@ mod tests {
                 expected: 2
             })
         ));
+    }
+
+    #[test]
+    fn dense_layers_are_left_out() {
+        let geometry = Geometry::new(2, 4, 2).unwrap();
+        // Three dense layers before the two MoE layers, with ids that no expert has.
+        let rows = [200u8, 9, 9, 9, 9, 9, 0, 1, 2, 3, 9, 9, 9, 9, 9, 9, 1, 2, 0, 3];
+        let mut counts = ActivationCounts::zeros(&geometry);
+        counts
+            .add_rows_of(&MoeLayers::after_dense(&geometry, 3), &rows, 2)
+            .unwrap();
+        assert_eq!(counts.cells(), [1, 2, 1, 0, 1, 0, 1, 2]);
+        assert_eq!(counts.tokens(), 2);
+        let between = MoeLayers::of(&geometry, 5, vec![3, 4]).unwrap();
+        assert_eq!(between, MoeLayers::after_dense(&geometry, 3));
+        assert!(matches!(
+            counts.add_rows_of(&MoeLayers::of(&geometry, 5, vec![0, 4]).unwrap(), &rows, 2),
+            Err(CountsError::ExpertOutOfRange { token: 0, layer: 0, .. })
+        ));
+        assert!(matches!(
+            counts.add_rows_of(&MoeLayers::all(&geometry), &rows, 2),
+            Err(CountsError::Length { got: 20, expected: 8 })
+        ));
+        for wrong in [vec![], vec![4, 3], vec![3, 3], vec![3, 5]] {
+            assert_eq!(
+                MoeLayers::of(&geometry, 5, wrong),
+                Err(MoeLayersError::Order { total: 5 })
+            );
+        }
+        assert_eq!(
+            MoeLayers::of(&geometry, 5, vec![1, 2, 3]),
+            Err(MoeLayersError::Number { got: 3, expected: 2 })
+        );
     }
 }

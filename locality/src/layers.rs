@@ -5,11 +5,8 @@
 
 use rayon::prelude::*;
 
-use crate::score::dot;
-use crate::spearman::{Ranking, rank_correlation};
-
-/// Keeps a distance of zero vectors from dividing by zero, as ELDR does.
-const EPSILON: f64 = 1e-9;
+use crate::spearman::{RankScratch, RankedTarget};
+use crate::vectors::{dot, pair_products};
 
 /// The order in which layers were added and rho after each.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +20,8 @@ pub struct LayerSelection {
 }
 
 /// Selects layers. `signal` are per-request rows [N, L x experts] (weighted prefill counts, not normalised), `target` one decode distance
-/// for each of `pairs`. `None` when sizes do not fit, there are fewer than two pairs or the target has no variation.
+/// for each of `pairs`. `None` when sizes do not fit, there are fewer than two pairs or the target has no variation. A request without any
+/// signal is at distance 1 from all others.
 pub fn select_layers(
     signal: &[f32],
     layers: usize,
@@ -46,9 +44,8 @@ pub fn select_layers(
     if target.iter().all(|t| t == first) {
         return None;
     }
-    let target_ranks = Ranking::new(target).ranks();
     let products = LayerProducts::new(signal, layers, experts, pairs);
-    Some(greedy(&products, layers, pairs, &target_ranks))
+    Some(greedy(&products, layers, pairs, &RankedTarget::new(target)))
 }
 
 /// Inner products of each pair and squared norms of each request, per layer.
@@ -62,18 +59,14 @@ struct LayerProducts {
 impl LayerProducts {
     fn new(signal: &[f32], layers: usize, experts: usize, pairs: &[(u32, u32)]) -> Self {
         let dim = layers * experts;
-        let part = |request: usize, layer: usize| {
-            let start = request * dim + layer * experts;
-            &signal[start..start + experts]
-        };
         let (products, squares) = (0..layers)
             .into_par_iter()
             .map(|layer| {
-                let product = |(i, j): &(u32, u32)| dot(part(*i as usize, layer), part(*j as usize, layer));
-                let square = |i| dot(part(i, layer), part(i, layer));
+                let columns = (layer * experts, (layer + 1) * experts);
+                let square = |row: &[f32]| dot(&row[columns.0..columns.1], &row[columns.0..columns.1]);
                 (
-                    pairs.iter().map(product).collect(),
-                    (0..signal.len() / dim).map(square).collect(),
+                    pair_products(signal, dim, columns, pairs),
+                    signal.chunks_exact(dim).map(square).collect(),
                 )
             })
             .unzip();
@@ -81,7 +74,10 @@ impl LayerProducts {
     }
 }
 
-fn greedy(products: &LayerProducts, layers: usize, pairs: &[(u32, u32)], target_ranks: &[f32]) -> LayerSelection {
+/// Steps of a distance of 1, which are told apart: as many as an f32 just below 1 has.
+const STEPS: f64 = (1u32 << 24) as f64;
+
+fn greedy(products: &LayerProducts, layers: usize, pairs: &[(u32, u32)], target: &RankedTarget) -> LayerSelection {
     let requests = products.squares.first().map_or(0, Vec::len);
     let (mut product, mut square) = (vec![0.0f64; pairs.len()], vec![0.0f64; requests]);
     let mut left: Vec<u16> = (0..layers as u16).collect();
@@ -89,20 +85,22 @@ fn greedy(products: &LayerProducts, layers: usize, pairs: &[(u32, u32)], target_
     while !left.is_empty() {
         let scored: Vec<f64> = left
             .par_iter()
-            .map(|layer| {
+            .map_init(<(Vec<f64>, RankScratch)>::default, |(inverse, scratch), layer| {
                 let (more, norms) = (
                     &products.products[usize::from(*layer)],
                     &products.squares[usize::from(*layer)],
                 );
-                let norm = |i: u32| square[i as usize] + f64::from(norms[i as usize]);
-                let distances: Vec<f32> = pairs
-                    .iter()
-                    .zip(product.iter().zip(more))
-                    .map(|((i, j), (sum, own))| {
-                        (1.0 - (sum + f64::from(*own)) / (norm(*i) * norm(*j) + EPSILON).sqrt()) as f32
-                    })
-                    .collect();
-                rank_correlation(&Ranking::new(&distances).ranks(), target_ranks)
+                inverse.clear();
+                inverse.extend(square.iter().zip(norms).map(|(sum, own)| {
+                    let norm = sum + f64::from(*own);
+                    if norm > 0.0 { 1.0 / norm.sqrt() } else { 0.0 }
+                }));
+                // Fixed point: rows alike stay tied at 0, and two passes sort 26 bits.
+                let distances = pairs.iter().zip(product.iter().zip(more)).map(|((i, j), (sum, own))| {
+                    let cosine = (sum + f64::from(*own)) * inverse[*i as usize] * inverse[*j as usize];
+                    ((1.0 - cosine) * STEPS + 0.5) as u32
+                });
+                target.correlation(distances, scratch)
             })
             .collect();
         let mut best = 0;

@@ -33,10 +33,10 @@ mod transform_tests;
 mod vectors;
 
 pub use assign::{Assignment, assign};
-pub use counts::ActivationCounts;
+pub use counts::{ActivationCounts, MoeLayers};
 pub use fit::{FitOptions, FitReport, fit};
 pub use geometry::Geometry;
-pub use npy::counts_from_npy;
+pub use npy::{counts_from_npy, counts_of_layers_from_npy};
 pub use policy::{Candidates, Decision, Policy};
 pub use sample::{Sample, Source};
 pub use score::{nearest, scores};

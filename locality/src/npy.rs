@@ -4,7 +4,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::counts::{ActivationCounts, CountsError};
+use crate::counts::{ActivationCounts, CountsError, MoeLayers};
 use crate::geometry::Geometry;
 
 /// Longest accepted header in bytes; real ones are 118.
@@ -64,11 +64,13 @@ pub enum NpyError {
         expected: usize,
     },
     /// The shape is not [rows, layers, top-k] of the model.
-    #[error("npy: shape {got:?} does not fit the model: [rows, {layers}, {top_k}] expected")]
+    #[error(
+        "npy: shape {got:?} does not fit the model: [rows, {layers}, {top_k}] expected (an engine that also returns dense layers needs the list of MoE layers)"
+    )]
     Shape {
         /// Shape found.
         got: Vec<usize>,
-        /// Layers of the model.
+        /// Layers expected, dense ones included where the caller said so.
         layers: usize,
         /// Experts per token of the model.
         top_k: usize,
@@ -193,12 +195,22 @@ pub fn counts_from_npy(
     geometry: &Geometry,
     rows: impl RangeBounds<usize>,
 ) -> Result<ActivationCounts, NpyError> {
+    counts_of_layers_from_npy(bytes, geometry, &MoeLayers::all(geometry), rows)
+}
+
+/// The same for an engine whose arrays [rows, layers.total(), k] have dense layers too.
+pub fn counts_of_layers_from_npy(
+    bytes: &[u8],
+    geometry: &Geometry,
+    layers: &MoeLayers,
+    rows: impl RangeBounds<usize>,
+) -> Result<ActivationCounts, NpyError> {
     let array = Array::parse(bytes)?;
-    let &[present, layers, top_k] = array.shape.as_slice() else {
-        return Err(wrong_shape(array.shape, geometry));
+    let &[present, found, top_k] = array.shape.as_slice() else {
+        return Err(wrong_shape(array.shape, geometry, layers));
     };
-    if layers != geometry.layers || top_k != geometry.top_k {
-        return Err(wrong_shape(array.shape, geometry));
+    if found != layers.total() || top_k != geometry.top_k {
+        return Err(wrong_shape(array.shape, geometry, layers));
     }
     let start = match rows.start_bound() {
         Bound::Included(s) => *s,
@@ -220,27 +232,38 @@ pub fn counts_from_npy(
     if !matches!(array.dtype, Dtype::U8 | Dtype::U16 | Dtype::I32) {
         return Err(NpyError::Dtype(format!("{:?}", array.dtype)));
     }
-    let row_bytes = geometry.ids_per_token() * array.dtype.size();
+    let row_bytes = found * top_k * array.dtype.size();
     let data = array.data.get(start * row_bytes..end * row_bytes).unwrap_or(&[]);
-    count(data, array.dtype, geometry, end - start)
+    count(data, array.dtype, geometry, layers, end - start)
 }
 
-fn count(data: &[u8], dtype: Dtype, geometry: &Geometry, rows: usize) -> Result<ActivationCounts, NpyError> {
+fn count(
+    data: &[u8],
+    dtype: Dtype,
+    geometry: &Geometry,
+    layers: &MoeLayers,
+    rows: usize,
+) -> Result<ActivationCounts, NpyError> {
+    let mut counts = ActivationCounts::zeros(geometry);
     if dtype == Dtype::U8 {
-        return Ok(ActivationCounts::from_rows(geometry, data, rows)?);
+        if layers.total() == geometry.layers {
+            counts.add_rows(data, rows)?;
+        } else {
+            counts.add_rows_of(layers, data, rows)?;
+        }
+        return Ok(counts);
     }
     // Wider ids are converted row by row: network bytes have no alignment, and a copy of one row stays in cache.
-    let mut counts = ActivationCounts::zeros(geometry);
-    let row_bytes = geometry.ids_per_token() * dtype.size();
-    let mut ids: Vec<i32> = Vec::with_capacity(geometry.ids_per_token());
-    for (token, row) in data.chunks_exact(row_bytes).enumerate() {
+    let ids_per_row = layers.total() * geometry.top_k;
+    let mut ids: Vec<i32> = Vec::with_capacity(ids_per_row);
+    for (token, row) in data.chunks_exact(ids_per_row * dtype.size()).enumerate() {
         ids.clear();
         if dtype == Dtype::U16 {
             ids.extend(row.as_chunks::<2>().0.iter().map(|b| i32::from(u16::from_le_bytes(*b))));
         } else {
             ids.extend(row.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)));
         }
-        counts.add_rows(&ids, 1).map_err(|error| match error {
+        counts.add_rows_of(layers, &ids, 1).map_err(|error| match error {
             CountsError::ExpertOutOfRange { layer, experts, .. } => {
                 CountsError::ExpertOutOfRange { token, layer, experts }
             }
@@ -250,10 +273,10 @@ fn count(data: &[u8], dtype: Dtype, geometry: &Geometry, rows: usize) -> Result<
     Ok(counts)
 }
 
-fn wrong_shape(got: Vec<usize>, geometry: &Geometry) -> NpyError {
+fn wrong_shape(got: Vec<usize>, geometry: &Geometry, layers: &MoeLayers) -> NpyError {
     NpyError::Shape {
         got,
-        layers: geometry.layers,
+        layers: layers.total(),
         top_k: geometry.top_k,
     }
 }

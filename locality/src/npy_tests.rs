@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::counts::{ActivationCounts, CountsError};
+use super::counts::{ActivationCounts, CountsError, MoeLayers};
 use super::geometry::Geometry;
-use super::npy::{Array, Dtype, NpyError, counts_from_npy};
+use super::npy::{Array, Dtype, NpyError, counts_from_npy, counts_of_layers_from_npy};
 
 /// An `.npy` file as numpy writes it: header padded to a multiple of 64.
 fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
@@ -103,6 +103,34 @@ fn says_what_is_wrong() {
     let mut file = good[..10].to_vec();
     file.extend_from_slice(fortran.as_bytes());
     assert!(matches!(refuse(&file), NpyError::Malformed("array is not in C order")));
+}
+
+/// Two dense layers before the MoE layers, as engines return them for models that begin dense.
+#[test]
+fn dense_layers_are_named_and_left_out() {
+    let ids: [u8; 16] = [9, 9, 9, 9, 0, 1, 2, 3, 255, 7, 0, 0, 1, 2, 0, 3];
+    let expected = ActivationCounts::from_rows(&small(), &[0u8, 1, 2, 3, 1, 2, 0, 3], 2).unwrap();
+    let layers = MoeLayers::after_dense(&small(), 2);
+    let wide: Vec<u8> = ids.iter().flat_map(|i| u16::from(*i).to_le_bytes()).collect();
+    let signed: Vec<u8> = ids.iter().flat_map(|i| (i32::from(*i) - 1).to_le_bytes()).collect();
+    for file in [npy("|u1", "(2, 4, 2)", &ids), npy("<u2", "(2, 4, 2)", &wide)] {
+        assert_eq!(
+            counts_of_layers_from_npy(&file, &small(), &layers, ..).unwrap(),
+            expected
+        );
+        let error = counts_from_npy(&file, &small(), ..).unwrap_err().to_string();
+        assert!(
+            error.contains("[rows, 2, 2] expected") && error.contains("list of MoE layers"),
+            "{error}"
+        );
+    }
+    let error = counts_of_layers_from_npy(&npy("<i4", "(2, 4, 2)", &signed), &small(), &layers, 1..).unwrap_err();
+    assert!(matches!(
+        error,
+        NpyError::Counts(CountsError::ExpertOutOfRange { token: 0, layer: 1, .. })
+    ));
+    let error = counts_of_layers_from_npy(&npy("|u1", "(2, 2, 2)", &ids[..8]), &small(), &layers, ..).unwrap_err();
+    assert!(error.to_string().contains("[rows, 4, 2] expected"), "{error}");
 }
 
 proptest! {

@@ -1,29 +1,11 @@
 //! Scoring: a signature's cosine to every centroid.
 
 use crate::table::CentroidTable;
+use crate::vectors;
 
-/// Independent partial sums: enough for the compiler to keep several vector registers busy.
-const LANES: usize = 32;
-
-/// Inner product of two equally long vectors (the shorter length counts), summed in a fixed order on every machine.
+/// Inner product of two equally long vectors (the shorter length counts), with the same bits on every machine.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    let (chunks_a, rest_a) = a.as_chunks::<LANES>();
-    let (chunks_b, rest_b) = b.as_chunks::<LANES>();
-    for (x, y) in chunks_a.iter().zip(chunks_b) {
-        for ((lane, u), v) in lanes.iter_mut().zip(x).zip(y) {
-            *lane += u * v;
-        }
-    }
-    let tail: f32 = rest_a.iter().zip(rest_b).map(|(u, v)| u * v).sum();
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
-    }
-    lanes[0] + tail
+    vectors::dot(a, b)
 }
 
 /// Lengths that do not fit the table.
@@ -49,9 +31,7 @@ pub fn scores(table: &CentroidTable, signature: &[f32], out: &mut [f32]) -> Resu
             clusters,
         });
     }
-    for (score, centroid) in out.iter_mut().zip(table.centroids.chunks_exact(dim)) {
-        *score = dot(signature, centroid);
-    }
+    vectors::similarities_of_one(signature, &table.centroids, out);
     Ok(())
 }
 
@@ -74,3 +54,7 @@ pub fn nearest(scores: &[f32]) -> Option<Nearest> {
     }
     best
 }
+
+#[cfg(test)]
+#[path = "score_tests.rs"]
+mod tests;

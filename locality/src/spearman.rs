@@ -2,6 +2,7 @@
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 
 /// Pairs of request indices.
 pub type Pairs = Vec<(u32, u32)>;
@@ -55,12 +56,19 @@ impl Ranking {
 
     /// Ranks from 1, ties sharing their average.
     pub fn ranks(&self) -> Vec<f32> {
-        let mut ranks = vec![0.0; self.order.len()];
+        self.twice_ranks()
+            .into_iter()
+            .map(|r| (f64::from(r) / 2.0) as f32)
+            .collect()
+    }
+
+    /// Twice the average ranks: whole numbers.
+    fn twice_ranks(&self) -> Vec<u32> {
+        let mut ranks = vec![0; self.order.len()];
         let mut start = 0u32;
         for end in &self.runs {
-            let rank = (f64::from(start) + 1.0 + f64::from(*end)) as f32 / 2.0;
             for at in start..*end {
-                ranks[self.order[at as usize] as usize] = rank;
+                ranks[self.order[at as usize] as usize] = start + 1 + end;
             }
             start = *end;
         }
@@ -82,35 +90,40 @@ impl Ranking {
     }
 }
 
-/// (ordered bits, index) of each value, ascending: three counting passes over 11 bits each, which for tens of thousands of values takes a
-/// fraction of a comparison sort's time. Layer selection ranks the same pairs over a thousand times.
+/// (ordered bits, index) of each value, ascending.
 fn radix_sorted(values: &[f32]) -> Vec<u64> {
-    const BITS: u32 = 11;
-    const BUCKETS: usize = 1 << BITS;
-    let mut from: Vec<u64> = values
-        .iter()
-        .enumerate()
-        .map(|(i, v)| (u64::from(ordered(*v)) << 32) | i as u64)
-        .collect();
-    let mut to = vec![0u64; from.len()];
-    for pass in 0..3 {
-        let digit = |key: u64| (key >> (32 + pass * BITS)) as usize & (BUCKETS - 1);
-        let mut starts = [0usize; BUCKETS];
-        for key in &from {
-            starts[digit(*key)] += 1;
+    let keyed = values.iter().enumerate();
+    let mut from: Vec<u64> = keyed.map(|(i, v)| (u64::from(ordered(*v)) << 32) | i as u64).collect();
+    radix_sort(&mut from, &mut Vec::new());
+    from
+}
+
+/// Sorts by the upper 32 bits, equals in their order, in as many counting passes as the keys have digits: a fraction of a comparison sort's
+/// time for tens of thousands of values.
+fn radix_sort(from: &mut Vec<u64>, room: &mut Vec<u64>) {
+    let used = 64 - from.iter().fold(0, |all, key| all | key).leading_zeros();
+    let (passes, bits) = if used <= 32 + 26 { (2, 13) } else { (3, 11) };
+    let buckets = 1usize << bits;
+    let digit = |key: u64, pass: usize| (key >> (32 + pass * bits)) as usize & (buckets - 1);
+    let mut starts = vec![0u32; passes * buckets];
+    for key in from.iter() {
+        for pass in 0..passes {
+            starts[pass * buckets + digit(*key, pass)] += 1;
         }
+    }
+    room.resize(from.len(), 0);
+    for (pass, starts) in starts.chunks_exact_mut(buckets).enumerate() {
         let mut sum = 0;
-        for start in &mut starts {
+        for start in starts.iter_mut() {
             sum += std::mem::replace(start, sum);
         }
-        for key in &from {
-            let slot = &mut starts[digit(*key)];
-            to[*slot] = *key;
-            *slot += 1;
+        for key in from.iter() {
+            let start = &mut starts[digit(*key, pass)];
+            room[*start as usize] = *key;
+            *start += 1;
         }
-        std::mem::swap(&mut from, &mut to);
+        std::mem::swap(from, room);
     }
-    from
 }
 
 /// Bits that order as the floats do; -0 and 0 are equal.
@@ -129,25 +142,84 @@ pub fn spearman(x: &[f32], y: &[f32]) -> Option<f64> {
     if x.len() != y.len() || x.len() < 2 {
         return None;
     }
-    let (rx, ry) = (Ranking::new(x), Ranking::new(y));
-    if rx.runs.len() < 2 || ry.runs.len() < 2 {
-        return None;
-    }
-    Some(rank_correlation(&rx.ranks(), &ry.ranks()))
+    let varies = |v: &[f32]| v.windows(2).any(|w| ordered(w[0]) != ordered(w[1]));
+    (varies(x) && varies(y)).then(|| {
+        let keys = x.iter().map(|v| ordered(*v));
+        RankedTarget::new(y).correlation(keys, &mut RankScratch::default())
+    })
 }
 
-/// Pearson correlation of two rank lists of equal length.
-pub(crate) fn rank_correlation(x: &[f32], y: &[f32]) -> f64 {
-    // Ranks always have this mean, ties or not.
-    let mean = (x.len() as f64).midpoint(1.0);
-    let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
-    for (a, b) in x.iter().zip(y) {
-        let (a, b) = (f64::from(*a) - mean, f64::from(*b) - mean);
-        xy += a * b;
-        xx += a * a;
-        yy += b * b;
+/// One side of many Spearman correlations, ranked once.
+#[derive(Debug)]
+pub(crate) struct RankedTarget {
+    /// Twice the average rank of each value.
+    twice_ranks: Vec<u32>,
+    /// 4 x the sum of squared deviations of the ranks.
+    spread: f64,
+}
+
+/// Room that correlations reuse: (key, twice the rank of its target).
+#[derive(Debug, Default)]
+pub(crate) struct RankScratch {
+    sorted: Vec<u64>,
+    room: Vec<u64>,
+}
+
+impl RankedTarget {
+    pub(crate) fn new(values: &[f32]) -> Self {
+        let ranking = Ranking::new(values);
+        let mut start = 0;
+        let mut ties = 0;
+        for end in &ranking.runs {
+            ties += cube_minus_self(u64::from(end - start));
+            start = *end;
+        }
+        Self {
+            twice_ranks: ranking.twice_ranks(),
+            spread: spread(values.len(), ties),
+        }
     }
-    xy / (xx * yy + EPSILON).sqrt()
+
+    /// Spearman correlation with as many values, given by keys of their order. Layer selection asks for over a thousand on the same pairs: keys
+    /// are sorted with the target's ranks beside them, and ranks are summed as whole numbers, exact in whatever order.
+    pub(crate) fn correlation(&self, keys: impl Iterator<Item = u32>, scratch: &mut RankScratch) -> f64 {
+        scratch.sorted.clear();
+        let keyed = keys.zip(&self.twice_ranks);
+        scratch
+            .sorted
+            .extend(keyed.map(|(key, rank)| (u64::from(key) << 32) | u64::from(*rank)));
+        radix_sort(&mut scratch.sorted, &mut scratch.room);
+        let (mut products, mut ties, mut start) = (0u128, 0u128, 0usize);
+        let sorted = &scratch.sorted;
+        while let Some(first) = sorted.get(start) {
+            let mut targets = first & u64::from(u32::MAX);
+            let mut end = start + 1;
+            while let Some(next) = sorted.get(end).filter(|next| *next >> 32 == first >> 32) {
+                targets += next & u64::from(u32::MAX);
+                end += 1;
+            }
+            products += u128::from((start + 1 + end) as u64) * u128::from(targets);
+            if end > start + 1 {
+                ties += cube_minus_self((end - start) as u64);
+            }
+            start = end;
+        }
+        let n = sorted.len() as u128;
+        // 4 x the sum of products of deviations: ranks always have the mean (n + 1) / 2.
+        let covariance = products as i128 - (n * (n + 1) * (n + 1)) as i128;
+        let spreads = self.spread / 4.0 * (spread(n as usize, ties) / 4.0);
+        covariance as f64 / 4.0 / (spreads + EPSILON).sqrt()
+    }
+}
+
+/// 4 x the sum of squared deviations of `n` ranks, given the sum of t^3 - t over runs of t ties.
+fn spread(n: usize, ties: u128) -> f64 {
+    ((cube_minus_self(n as u64) - ties) / 3) as f64
+}
+
+fn cube_minus_self(n: u64) -> u128 {
+    let n = u128::from(n);
+    n * n * n - n
 }
 
 /// A correlation with its uncertainty.
@@ -180,21 +252,28 @@ pub fn rho_with_interval(
     let value = spearman(x, y)?;
     let (rx, ry) = (Ranking::new(x), Ranking::new(y));
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut times = vec![0u32; requests];
-    let (mut weights, mut a, mut b) = (vec![0.0; pairs.len()], vec![0.0; pairs.len()], vec![0.0; pairs.len()]);
-    let mut draws: Vec<f64> = Vec::with_capacity(resamples);
-    for _ in 0..resamples {
-        times.fill(0);
-        for _ in 0..requests {
-            times[rng.gen_range(0..requests)] += 1;
-        }
-        for (w, (i, j)) in weights.iter_mut().zip(pairs) {
-            *w = f64::from(times[*i as usize] * times[*j as usize]);
-        }
-        rx.weighted_ranks(&weights, &mut a);
-        ry.weighted_ranks(&weights, &mut b);
-        draws.extend(weighted_correlation(&a, &b, &weights));
-    }
+    let drawn: Vec<Vec<u32>> = (0..resamples)
+        .map(|_| {
+            let mut times = vec![0u32; requests];
+            for _ in 0..requests {
+                times[rng.gen_range(0..requests)] += 1;
+            }
+            times
+        })
+        .collect();
+    let room = || (vec![0.0; pairs.len()], vec![0.0; pairs.len()], vec![0.0; pairs.len()]);
+    let mut draws: Vec<f64> = drawn
+        .par_iter()
+        .map_init(room, |(weights, a, b), times| {
+            for (w, (i, j)) in weights.iter_mut().zip(pairs) {
+                *w = f64::from(times[*i as usize] * times[*j as usize]);
+            }
+            rx.weighted_ranks(weights, a);
+            ry.weighted_ranks(weights, b);
+            weighted_correlation(a, b, weights)
+        })
+        .flatten_iter()
+        .collect();
     draws.sort_unstable_by(f64::total_cmp);
     let n = draws.len() as f64;
     let mean = draws.iter().sum::<f64>() / n.max(1.0);

@@ -63,6 +63,41 @@ fn interval_covers_the_value_and_is_wider_than_over_pairs() {
     assert!(rho_with_interval(&pairs, &x, &y, 59, 300, 1).is_none());
 }
 
+/// Pearson correlation of average ranks, by the book.
+fn by_the_book(x: &[f32], y: &[f32]) -> f64 {
+    let (x, y) = (average_ranks(x), average_ranks(y));
+    let mean = |v: &[f32]| v.iter().map(|r| f64::from(*r)).sum::<f64>() / v.len() as f64;
+    let (mx, my) = (mean(&x), mean(&y));
+    let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
+    for (a, b) in x.iter().zip(&y) {
+        let (a, b) = (f64::from(*a) - mx, f64::from(*b) - my);
+        xy += a * b;
+        xx += a * a;
+        yy += b * b;
+    }
+    xy / (xx * yy + 1e-9).sqrt()
+}
+
+#[test]
+fn crowded_and_odd_values_are_ranked_exactly() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+    let y: Vec<f32> = (0..5000).map(|_| rng.gen_range(0.0..1.0)).collect();
+    // Nearly all in one bucket, beside one far away; few distinct values; all alike but one; infinities and NaN.
+    let crowded: Vec<f32> = y.iter().map(|v| v * 1e-4).chain([9.0]).take(5000).collect();
+    let coarse: Vec<f32> = y.iter().map(|v| (v * 4.0).round()).collect();
+    let mut lone = vec![1.0; 5000];
+    lone[77] = -3.0;
+    let mut odd = y.clone();
+    (odd[3], odd[4], odd[5], odd[6]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0);
+    let mut far = crowded.clone();
+    far[0] = 1e30;
+    for x in [crowded, coarse, lone, odd, far] {
+        let found = spearman(&x, &y).unwrap();
+        assert!((found - by_the_book(&x, &y)).abs() < 1e-9, "{found}");
+        assert!((found - spearman(&y, &x).unwrap()).abs() < 1e-12);
+    }
+}
+
 proptest! {
     #![proptest_config(crate::property::config())]
 
@@ -76,6 +111,7 @@ proptest! {
         prop_assert_eq!(a.is_some(), b.is_some());
         if let (Some(a), Some(b)) = (a, b) {
             prop_assert!((a - b).abs() < 1e-9 && (-1.0..=1.0).contains(&a));
+            prop_assert!((a - by_the_book(&x, &y)).abs() < 1e-9);
         }
         let ranks: f32 = average_ranks(&x).iter().sum();
         prop_assert_eq!(ranks, (x.len() * (x.len() + 1)) as f32 / 2.0);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::ActivationCounts;
 use crate::geometry::Geometry;
+use crate::vectors::weigh_counts;
 
 /// Norms below this are taken for it, as in ELDR, so that nothing divides by zero.
 const MIN_NORM: f32 = 1e-9;
@@ -151,10 +152,16 @@ impl Transform {
         if self.kind == TransformKind::GateProbability {
             return Err(TransformError::NotCounts);
         }
+        let mut idf = self.idf.chunks_exact(self.geometry.experts);
         for (layer, row) in self.kept_layers.iter().zip(out.chunks_exact_mut(self.geometry.experts)) {
             let cells = counts.layer(usize::from(*layer));
             match self.kind {
-                TransformKind::Count | TransformKind::CountIdf | TransformKind::GateProbability => {
+                TransformKind::CountIdf => {
+                    if let Some(weights) = idf.next() {
+                        weigh_counts(cells, weights, row);
+                    }
+                }
+                TransformKind::Count | TransformKind::GateProbability => {
                     row.iter_mut().zip(cells).for_each(|(o, c)| *o = *c as f32);
                 }
                 TransformKind::Sqrt => row.iter_mut().zip(cells).for_each(|(o, c)| *o = (*c as f32).sqrt()),
@@ -164,7 +171,7 @@ impl Transform {
                     .for_each(|(o, c)| *o = f32::from(u8::from(*c > 0))),
             }
         }
-        Ok(self.weigh_and_normalise(out))
+        Ok(normalise(out))
     }
 
     /// The same for real-valued activations [L, E], such as predicted frequencies or summed gate probabilities.
@@ -194,7 +201,10 @@ impl Transform {
                     .for_each(|(o, c)| *o = f32::from(u8::from(*c > 0.0))),
             }
         }
-        Ok(self.weigh_and_normalise(out))
+        if self.kind == TransformKind::CountIdf {
+            out.iter_mut().zip(&self.idf).for_each(|(o, w)| *o *= w);
+        }
+        Ok(normalise(out))
     }
 
     fn check_output(&self, out: &[f32]) -> Result<(), TransformError> {
@@ -206,13 +216,6 @@ impl Transform {
                 expected: self.dim(),
             })
         }
-    }
-
-    fn weigh_and_normalise(&self, out: &mut [f32]) -> f32 {
-        if self.kind == TransformKind::CountIdf {
-            out.iter_mut().zip(&self.idf).for_each(|(o, w)| *o *= w);
-        }
-        normalise(out)
     }
 }
 

@@ -54,6 +54,15 @@ fn other_kinds_have_one_global_norm() {
         &[FRAC_1_SQRT_2, 0.0, FRAC_1_SQRT_2, 0.0],
     );
     close(&signature(&kind(TransformKind::Count), &[0; 4]), &[0.0; 4]);
+    // Gate probabilities are taken as they are, and only as values.
+    let gates = Transform::new(TransformKind::GateProbability, &geometry, vec![1], Vec::new()).unwrap();
+    let mut out = [0.0; 2];
+    assert_eq!(gates.signature_of_values(&[7.0, 7.0, 0.3, 0.4], &mut out).unwrap(), 0.5);
+    close(&out, &[0.6, 0.8]);
+    assert_eq!(
+        gates.signature(&ActivationCounts::zeros(&geometry), &mut out),
+        Err(TransformError::NotCounts)
+    );
 }
 
 #[test]

@@ -2,19 +2,21 @@
 
 mod align;
 mod seeding;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod transport;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 
 pub use align::align;
 pub(crate) use align::renumber;
 pub use transport::{TransportError, assign_with_capacities};
 
 use crate::transform::normalise;
-use crate::vectors::similarities;
+use crate::vectors::{similarities, weighted_sum};
 
 /// How to cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +25,8 @@ pub struct KMeansOptions {
     pub clusters: usize,
     /// Seed of the first centroids.
     pub seed: u64,
-    /// First centroids tried; the run with the best objective after a few iterations goes on. At least 1; a warm start makes it 1.
+    /// First centroids tried, on at most 64 samples per cluster; the run with the best objective after a few iterations goes on with all
+    /// samples. At least 1; a warm start makes it 1.
     pub restarts: usize,
     /// Most iterations of a run.
     pub max_iterations: usize,
@@ -33,14 +36,25 @@ pub struct KMeansOptions {
 
 /// Iterations after which runs from different first centroids are compared.
 const SOUNDING_ITERATIONS: usize = 3;
+/// Apart from the draws of first centroids.
+const SUBSET_STREAM: u64 = 0x5355_4253;
+/// Samples per cluster that first centroids are chosen from and compared on.
+const SOUNDING_SAMPLES: usize = 64;
 
-/// Bounds on cluster sizes, in samples.
+/// Bounds on cluster sizes: in samples where all weigh the same, else in the requests they stand for, as close as whole samples come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
     /// At most ceil(N / K), as in ELDR.
     Upper,
     /// Every size floor(N / K) or ceil(N / K).
     Even,
+    /// Between two percentages of the even share N / K, rounded outwards.
+    Within {
+        /// Least size, 0..=100 %.
+        least: u16,
+        /// Most, at least 100 %.
+        most: u16,
+    },
     /// No bound: plain spherical K-means.
     None,
 }
@@ -90,7 +104,7 @@ pub enum KMeansError {
 }
 
 /// Clusters the unit rows of `rows` [N, dim]. `weights` (N values, or empty for 1 each) say how many requests a sample stands for: they
-/// weigh centroids and objective, while sizes count samples. `warm` are centroids to start from.
+/// weigh centroids, objective and sizes. `warm` are centroids to start from.
 pub fn kmeans(
     rows: &[f32],
     dim: usize,
@@ -99,10 +113,22 @@ pub fn kmeans(
     options: &KMeansOptions,
 ) -> Result<Clustering, KMeansError> {
     let samples = check(rows, dim, weights, warm, options)?;
-    let weight = |i: usize| weights.get(i).copied().unwrap_or(1.0);
+    let all = Weighted { rows, dim, weights };
     if let Some(centroids) = warm {
-        return lloyd(rows, dim, samples, &weight, centroids.to_vec(), options);
+        return lloyd(all, centroids.to_vec(), options);
     }
+    let most = options.clusters.saturating_mul(SOUNDING_SAMPLES);
+    let (some_rows, some_weights);
+    let some = if samples > most {
+        (some_rows, some_weights) = all.draw(most, options.seed);
+        Weighted {
+            rows: &some_rows,
+            dim,
+            weights: &some_weights,
+        }
+    } else {
+        all
+    };
     // Runs are told apart after a few iterations; only the best goes on until nothing moves.
     let sounding = KMeansOptions {
         max_iterations: SOUNDING_ITERATIONS.min(options.max_iterations),
@@ -110,34 +136,60 @@ pub fn kmeans(
     };
     let mut best: Option<Clustering> = None;
     for run in 0..options.restarts.max(1) {
-        let first = first_centroids(rows, dim, &weight, run, options);
-        let found = lloyd(rows, dim, samples, &weight, first, &sounding)?;
+        let found = lloyd(some, first_centroids(some, run, options), &sounding)?;
         if best.as_ref().is_none_or(|b| found.objective > b.objective) {
             best = Some(found);
         }
     }
     let best = best.ok_or(KMeansError::Shape("no run"))?;
-    if best.iterations < sounding.max_iterations {
+    if samples <= most && best.iterations < sounding.max_iterations {
         return Ok(best);
     }
-    let mut finished = lloyd(rows, dim, samples, &weight, best.centroids, options)?;
+    let mut finished = lloyd(all, best.centroids, options)?;
     finished.iterations += best.iterations;
     Ok(finished)
 }
 
-/// Each run draws from its own stretch of the seed's stream.
-fn first_centroids(
-    rows: &[f32],
+/// Rows with their weights; none means 1 each.
+#[derive(Clone, Copy)]
+struct Weighted<'a> {
+    rows: &'a [f32],
     dim: usize,
-    weight: &impl Fn(usize) -> f32,
-    run: usize,
-    options: &KMeansOptions,
-) -> Vec<f32> {
+    weights: &'a [f32],
+}
+
+impl<'a> Weighted<'a> {
+    fn len(&self) -> usize {
+        self.rows.len() / self.dim
+    }
+
+    fn row(&self, i: usize) -> &'a [f32] {
+        self.rows.get(i * self.dim..(i + 1) * self.dim).unwrap_or(&[])
+    }
+
+    fn weight(&self, i: usize) -> f32 {
+        self.weights.get(i).copied().unwrap_or(1.0)
+    }
+
+    /// `number` of the rows in their order, copied.
+    fn draw(&self, number: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUBSET_STREAM);
+        let mut chosen = rand::seq::index::sample(&mut rng, self.len(), number.min(self.len())).into_vec();
+        chosen.sort_unstable();
+        (
+            chosen.iter().flat_map(|i| self.row(*i)).copied().collect(),
+            chosen.iter().map(|i| self.weight(*i)).collect(),
+        )
+    }
+}
+
+/// Each run draws from its own stretch of the seed's stream.
+fn first_centroids(samples: Weighted<'_>, run: usize, options: &KMeansOptions) -> Vec<f32> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     for _ in 0..run {
         rng.jump();
     }
-    seeding::plus_plus(rows, dim, weight, options.clusters, &mut rng)
+    seeding::plus_plus(samples, options.clusters, &mut rng)
 }
 
 fn check(
@@ -167,11 +219,9 @@ fn check(
             "warm start has another number or length of centroids",
         ));
     }
-    let finite = rows
-        .iter()
-        .chain(weights)
-        .chain(warm.unwrap_or(&[]))
-        .all(|v| v.is_finite());
+    // No early way out: so the loop is a vector one.
+    let finite = |part: &[f32]| !part.iter().fold(false, |bad, v| bad | !v.is_finite());
+    let finite = rows.par_chunks(1 << 16).all(finite) && finite(weights) && finite(warm.unwrap_or(&[]));
     if finite && weights.iter().all(|w| *w >= 0.0) {
         Ok(samples)
     } else {
@@ -179,34 +229,29 @@ fn check(
     }
 }
 
-fn lloyd(
-    rows: &[f32],
-    dim: usize,
-    samples: usize,
-    weight: &impl Fn(usize) -> f32,
-    mut centroids: Vec<f32>,
-    options: &KMeansOptions,
-) -> Result<Clustering, KMeansError> {
+fn lloyd(samples: Weighted<'_>, mut centroids: Vec<f32>, options: &KMeansOptions) -> Result<Clustering, KMeansError> {
+    let k = options.clusters;
     let mut labels: Vec<u32> = Vec::new();
     let mut iterations = 0;
-    let mut scores = similarities(rows, &centroids, dim);
+    let mut scores = similarities(samples.rows, &centroids, samples.dim);
     while iterations < options.max_iterations.max(1) {
         iterations += 1;
-        let next = label(&scores, samples, options)?;
+        let next = sizes::label(&scores, k, samples.weights, options.balance)?;
         if next == labels {
             break;
         }
         labels = next;
-        let moved = update(rows, dim, weight, &labels, &mut centroids);
-        scores = similarities(rows, &centroids, dim);
+        let moved = update(samples, &labels, &mut centroids);
+        scores = similarities(samples.rows, &centroids, samples.dim);
         if !moved {
             break;
         }
     }
     let (mut sum, mut total) = (0.0, 0.0);
-    for (i, (label, row)) in labels.iter().zip(scores.chunks_exact(options.clusters)).enumerate() {
-        sum += f64::from(weight(i)) * f64::from(row[*label as usize]);
-        total += f64::from(weight(i));
+    for (i, (label, row)) in labels.iter().zip(scores.chunks_exact(k)).enumerate() {
+        let weight = f64::from(samples.weight(i));
+        sum += weight * f64::from(row[*label as usize]);
+        total += weight;
     }
     Ok(Clustering {
         labels,
@@ -216,41 +261,28 @@ fn lloyd(
     })
 }
 
-fn label(scores: &[f32], samples: usize, options: &KMeansOptions) -> Result<Vec<u32>, KMeansError> {
-    let k = options.clusters;
-    let most = samples.div_ceil(k);
-    let (lower, upper) = match options.balance {
-        Balance::Upper => (0, most),
-        Balance::Even => (samples / k, most),
-        Balance::None => {
-            let nearest = |row| crate::score::nearest(row).map_or(0, |n| n.cluster as u32);
-            return Ok(scores.chunks_exact(k).map(nearest).collect());
+/// New centroids: normalised weighted means of the members, summed in their order. An empty cluster, or one whose mean is zero, keeps its
+/// centroid. Whether any centroid moved noticeably.
+fn update(samples: Weighted<'_>, labels: &[u32], centroids: &mut [f32]) -> bool {
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); centroids.len() / samples.dim];
+    for (i, label) in labels.iter().enumerate() {
+        members[*label as usize].push(i);
+    }
+    let replace = |(centroid, members): (&mut [f32], &Vec<usize>)| {
+        let rows = members.iter().map(|i| (samples.row(*i), samples.weight(*i)));
+        let mut sum = weighted_sum(rows, samples.dim);
+        if normalise(&mut sum) <= 1e-6 {
+            return false;
         }
+        let pairs = sum.iter().zip(centroid.iter());
+        let moved = pairs.fold(false, |moved, (a, b)| moved | ((a - b).abs() > 1e-8 + 1e-5 * b.abs()));
+        centroid.copy_from_slice(&sum);
+        moved
     };
-    let costs: Vec<f32> = scores.iter().map(|s| 1.0 - s).collect();
-    assign_with_capacities(&costs, k, lower, upper).map_err(|_| KMeansError::NotFinite)
-}
-
-/// New centroids: normalised weighted means of the members. An empty cluster, or one whose mean is zero, keeps its centroid. Whether any
-/// centroid moved noticeably.
-fn update(rows: &[f32], dim: usize, weight: &impl Fn(usize) -> f32, labels: &[u32], centroids: &mut [f32]) -> bool {
-    let mut sums = vec![0.0f32; centroids.len()];
-    for (i, (row, label)) in rows.chunks_exact(dim).zip(labels).enumerate() {
-        let w = weight(i);
-        let start = *label as usize * dim;
-        for (sum, value) in sums[start..start + dim].iter_mut().zip(row) {
-            *sum += w * value;
-        }
-    }
-    let mut moved = false;
-    for (sum, centroid) in sums.chunks_exact_mut(dim).zip(centroids.chunks_exact_mut(dim)) {
-        if normalise(sum) > 1e-6 {
-            moved |= sum
-                .iter()
-                .zip(centroid.iter())
-                .any(|(a, b)| (a - b).abs() > 1e-8 + 1e-5 * b.abs());
-            centroid.copy_from_slice(sum);
-        }
-    }
-    moved
+    let moved: Vec<bool> = centroids
+        .par_chunks_exact_mut(samples.dim)
+        .zip(&members)
+        .map(replace)
+        .collect();
+    moved.contains(&true)
 }

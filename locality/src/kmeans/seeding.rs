@@ -2,25 +2,19 @@
 
 use rand::{Rng, RngCore};
 
+use super::Weighted;
 use crate::vectors::similarities;
 
 /// The first sample by weight, each next one with probability proportional to weight x squared distance to the nearest chosen one.
-pub(super) fn plus_plus(
-    rows: &[f32],
-    dim: usize,
-    weight: &impl Fn(usize) -> f32,
-    clusters: usize,
-    rng: &mut dyn RngCore,
-) -> Vec<f32> {
-    let samples = rows.len() / dim;
-    let row = |i: usize| &rows[i * dim..(i + 1) * dim];
+pub(super) fn plus_plus(from: Weighted<'_>, clusters: usize, rng: &mut dyn RngCore) -> Vec<f32> {
+    let (samples, dim) = (from.len(), from.dim);
     let mut distances = vec![1.0f64; samples];
     let mut centroids: Vec<f32> = Vec::with_capacity(clusters * dim);
     for _ in 0..clusters {
-        let chosen = draw(samples, |i| f64::from(weight(i)) * distances[i], rng);
+        let chosen = draw(samples, |i| f64::from(from.weight(i)) * distances[i], rng);
         let first = centroids.is_empty();
-        centroids.extend_from_slice(row(chosen));
-        for (distance, similarity) in distances.iter_mut().zip(similarities(rows, row(chosen), dim)) {
+        centroids.extend_from_slice(from.row(chosen));
+        for (distance, similarity) in distances.iter_mut().zip(similarities(from.rows, from.row(chosen), dim)) {
             let squared = f64::from(2.0 - 2.0 * similarity).max(0.0);
             *distance = if first { squared } else { distance.min(squared) };
         }

@@ -64,12 +64,12 @@ fn weights_pull_centroids_and_restarts_never_make_it_worse() {
     let heavy = kmeans(
         &rows,
         2,
-        &[9.0, 1.0, 1.0, 1.0],
+        &[3.0, 1.0, 1.0, 3.0],
         Some(&[1.0, 0.0, 0.0, 1.0]),
         &two(Balance::Upper),
     )
     .unwrap();
-    assert!(heavy.centroids[0] > even.centroids[0] && heavy.centroids[2] == even.centroids[2]);
+    assert!(heavy.centroids[0] > even.centroids[0] && heavy.centroids[2] > even.centroids[2]);
 
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
     let mut rows: Vec<f32> = (0..300 * 8).map(|_| rng.gen_range(0.0..1.0)).collect();
@@ -151,6 +151,71 @@ fn refuses_what_cannot_be_clustered() {
         assign_with_capacities(&[0.0; 5], 2, 0, 3),
         Err(TransportError::Costs)
     ));
+}
+
+#[test]
+fn sizes_follow_the_asked_bounds_in_samples_or_requests() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    // Two thirds of the rows lie together, so that every bound matters.
+    let mut rows: Vec<f32> = (0..240 * 6)
+        .map(|i| rng.gen_range(0.0..1.0) + if i / 6 < 160 && i % 6 == 0 { 4.0 } else { 0.0 })
+        .collect();
+    rows.chunks_exact_mut(6).for_each(|r| {
+        normalise(r);
+    });
+    let sizes = |balance, weights: &[f32]| {
+        let options = KMeansOptions {
+            clusters: 4,
+            balance,
+            ..KMeansOptions::default()
+        };
+        let found = kmeans(&rows, 6, weights, None, &options).unwrap();
+        let mut sizes = vec![0.0f32; 4];
+        for (i, label) in found.labels.iter().enumerate() {
+            sizes[*label as usize] += weights.get(i).copied().unwrap_or(1.0);
+        }
+        sizes
+    };
+    let within = Balance::Within { least: 50, most: 120 };
+    let found = sizes(within, &[]);
+    assert!(found.iter().all(|s| (30.0..=72.0).contains(s)), "{found:?}");
+    assert!(found.iter().any(|s| *s > 60.0), "{found:?}");
+    assert_eq!(sizes(Balance::Even, &[]), [60.0; 4]);
+    // Equal weights of another scale change nothing.
+    assert_eq!(
+        sizes(within, &[2.5; 240]),
+        found.iter().map(|s| s * 2.5).collect::<Vec<_>>()
+    );
+    // The rows that lie together stand for three requests each: 560 in all, 140 for each cluster, give or take split samples.
+    let weights: Vec<f32> = (0..240).map(|i| if i < 160 { 3.0 } else { 1.0 }).collect();
+    let found = sizes(Balance::Even, &weights);
+    assert!(found.iter().all(|s| (s - 140.0).abs() <= 9.0), "{found:?}");
+    let bad = KMeansOptions {
+        clusters: 2,
+        balance: Balance::Within { least: 101, most: 200 },
+        ..KMeansOptions::default()
+    };
+    assert!(matches!(kmeans(&rows, 6, &[], None, &bad), Err(KMeansError::Shape(_))));
+}
+
+/// More samples than first centroids are chosen from: still every restart and thread count gives the same, and it finds the domains.
+#[test]
+fn many_samples_start_from_a_part_of_them() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(12);
+    let mut rows: Vec<f32> = (0..600 * 5)
+        .map(|i| rng.gen_range(0.0..0.3) + if i % 5 == i / 5 % 3 { 1.0 } else { 0.0 })
+        .collect();
+    rows.chunks_exact_mut(5).for_each(|r| {
+        normalise(r);
+    });
+    let options = KMeansOptions {
+        clusters: 3,
+        ..KMeansOptions::default()
+    };
+    let found = kmeans(&rows, 5, &[], None, &options).unwrap();
+    assert!((0..600).all(|i| found.labels[i] == found.labels[i % 3]));
+    let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(single.install(|| kmeans(&rows, 5, &[], None, &options).unwrap()), found);
 }
 
 /// The cheapest assignment by trying every one.
@@ -242,6 +307,47 @@ proptest! {
             prop_assert!((lower..=upper).contains(&size));
         }
         prop_assert!(is_optimal(&costs, k, lower, upper, &labels));
+    }
+
+    /// An independent solver: every cluster as many columns as it may have members, for the Hungarian method.
+    #[test]
+    fn large_assignments_cost_what_the_hungarian_method_finds(seed in any::<u64>(), k in 2usize..9, n in 20usize..90, even in any::<bool>()) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // Whole numbers below 2^20 are exact in both.
+        let costs: Vec<f32> = (0..n * k).map(|i| (rng.gen_range(0u32..1 << 18) >> (i % k)) as f32).collect();
+        let (lower, upper) = (if even { n / k } else { 0 }, n.div_ceil(k));
+        let labels = assign_with_capacities(&costs, k, lower, upper).unwrap();
+        // Columns up to the lower bound are so cheap that they are all taken.
+        let reward = 1i64 << 40;
+        let column = |j: usize| (j / upper, if j % upper < lower { reward } else { 0 });
+        let matrix = pathfinding::matrix::Matrix::from_fn(n, k * upper, |(i, j)| {
+            let (cluster, reward) = column(j);
+            costs[i * k + cluster] as i64 - reward
+        });
+        let (least, _) = pathfinding::kuhn_munkres::kuhn_munkres_min(&matrix);
+        let own: i64 = labels.iter().enumerate().map(|(i, l)| costs[i * k + *l as usize] as i64).sum();
+        prop_assert_eq!(own, least + reward * (k * lower) as i64);
+    }
+
+    #[test]
+    fn permuting_samples_changes_labels_and_nothing_else(seed in any::<u64>(), k in 2usize..6, even in any::<bool>()) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (n, dim) = (60, 7);
+        let mut rows: Vec<f32> = (0..n * dim).map(|_| rng.gen_range(0.0f32..1.0).powi(3)).collect();
+        rows.chunks_exact_mut(dim).for_each(|r| {
+            normalise(r);
+        });
+        let warm = rows[..k * dim].to_vec();
+        let mut order: Vec<usize> = (0..n).collect();
+        rand::seq::SliceRandom::shuffle(&mut order[..], &mut rng);
+        let shuffled: Vec<f32> = order.iter().flat_map(|i| rows[i * dim..(i + 1) * dim].to_vec()).collect();
+        let options = KMeansOptions { clusters: k, balance: if even { Balance::Even } else { Balance::Upper }, ..KMeansOptions::default() };
+        let a = kmeans(&rows, dim, &[], Some(&warm), &options).unwrap();
+        let b = kmeans(&shuffled, dim, &[], Some(&warm), &options).unwrap();
+        prop_assert!((a.objective - b.objective).abs() < 1e-5);
+        for (at, i) in order.iter().enumerate() {
+            prop_assert_eq!(b.labels[at], a.labels[*i]);
+        }
     }
 
     #[test]
