@@ -1,0 +1,111 @@
+//! Arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::fleet::steering::{Contender, Predictor, Rule};
+
+/// Simulates a fleet over recorded gates: what a routing policy does to latency, before it is tried on GPUs.
+///
+/// Example: coterie-sim compare --gates tiny-moe.npz --workers 8 --batch 27
+#[derive(Debug, Parser)]
+#[command(name = "coterie-sim", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Jobs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run one policy once and print all figures as JSON.
+    Run(RunArgs),
+    /// Run policies side by side over the same arrivals and several seeds; print tables or JSON.
+    Compare(CompareArgs),
+}
+
+/// Requests, workers and load.
+#[derive(Clone, Debug, Args)]
+pub struct FleetArgs {
+    /// Recorded gates: .npz with prefill, decode, domain, prompt_tokens, or a sample container with replayed samples.
+    #[arg(long, value_name = "FILE")]
+    pub gates: PathBuf,
+    /// Folder of the recorded model's tokenizer, for predictions from text.
+    #[arg(long, value_name = "DIR")]
+    pub tokenizer: Option<PathBuf>,
+    /// Decode workers.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub workers: u32,
+    /// Router replicas, each knowing its own requests.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub routers: u32,
+    /// Requests measured; warm-up and end come on top.
+    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub requests: u32,
+    /// Tokens that every request generates; 0: as many as are recorded.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub output: u32,
+    /// Milliseconds that every decode step takes.
+    #[arg(long, default_value_t = 4.0)]
+    pub step_base_ms: f64,
+    /// Milliseconds per distinct expert of the batch, summed over layers.
+    #[arg(long, default_value_t = 0.08)]
+    pub step_per_expert_ms: f64,
+    /// Milliseconds per request of the batch.
+    #[arg(long, default_value_t = 0.05)]
+    pub step_per_request_ms: f64,
+}
+
+/// Arguments of `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// Requests, workers and load.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    /// Requests per worker that the load is made for.
+    #[arg(long, default_value_t = 27.0, conflicts_with = "rate")]
+    pub batch: f64,
+    /// Arrivals a second.
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// Policy, or policy/predictor.
+    #[arg(long, default_value = "LeastLoaded")]
+    pub policy: Contender,
+    /// Seed of arrivals and chance.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Seconds of each point of the TPOT series; 0: none.
+    #[arg(long, default_value_t = 0.0)]
+    pub every: f64,
+}
+
+/// Arguments of `compare`.
+#[derive(Clone, Debug, Args)]
+pub struct CompareArgs {
+    /// Requests, workers and load.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    /// Requests per worker that the loads are made for, one comparison each.
+    #[arg(long, value_delimiter = ',', default_value = "3,27,70", conflicts_with = "rate")]
+    pub batch: Vec<f64>,
+    /// Arrivals a second, one comparison each.
+    #[arg(long, value_delimiter = ',')]
+    pub rate: Vec<f64>,
+    /// Policies; load balancers are always among them.
+    #[arg(long, value_delimiter = ',', default_values_t = Rule::ALL)]
+    pub policies: Vec<Rule>,
+    /// Predictors of policies that go by one.
+    #[arg(long, value_delimiter = ',', default_values_t = Predictor::ALL)]
+    pub predictors: Vec<Predictor>,
+    /// Seeds, from 1 on.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// Print JSON, with every run, instead of tables.
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print Markdown tables.
+    #[arg(long)]
+    pub markdown: bool,
+}

@@ -1,0 +1,13 @@
+//! Contenders side by side: the same arrivals for each, differences paired by seed.
+
+mod arrivals;
+mod case;
+mod interval;
+mod result;
+mod table;
+
+pub use arrivals::{laps, rate_for_batch};
+pub use case::{Case, CaseError, Progress, compare};
+pub use interval::Interval;
+pub use result::{CaseResult, Change, ContenderResult, Metric};
+pub use table::{markdown, text};

@@ -1,0 +1,27 @@
+//! The fleet's mechanics: prefill, hand-off, decode steps, routers' views, faults. Event by event, one thread, no chance but seeds.
+
+mod activity;
+mod decode;
+mod events;
+mod journey;
+#[cfg(test)]
+mod laws_tests;
+mod options;
+mod prefill;
+mod router;
+mod run;
+mod tally;
+#[cfg(test)]
+pub(crate) mod testing;
+mod view;
+
+pub use activity::Activity;
+pub use decode::{DecodeOptions, RankMasks, StepWork};
+pub use events::{Nanos, nanos, seconds};
+pub use journey::{Arrival, End, Journey};
+pub use options::{Change, Choice, FirstToken, FleetOptions, ScriptLine, StepTime};
+pub use prefill::PrefillOptions;
+pub use router::{Knowledge, Steering};
+pub use run::{Outcome, Setup, simulate};
+pub use tally::Tally;
+pub use view::Visibility;
