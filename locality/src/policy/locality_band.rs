@@ -14,13 +14,17 @@ pub struct LocalityBand {
     /// Load guard, at least 1; `None`: no guard. A worker is allowed while load + 1 <= ceil((total + 1) / workers) + earned, with
     /// earned = floor((ratio - 1) x (mean - 1)).
     ///
-    /// A share of the mean, so that busy workers have room to gather what belongs together; nothing below a mean of 1 + 1 / (ratio - 1),
-    /// where a second request nearly doubles a worker's distinct experts and an idle worker is always better: there the rule is
-    /// least-loaded, with similarity deciding between equals.
+    /// A share of the mean, so that busy workers have room to gather what belongs together. While the mean is below 4 / (ratio - 1) a worker
+    /// may besides be ahead of the least loaded by (ratio - 1) / 2 of the mean only, rounded down: a request more costs about 1 / load of a
+    /// step, more than the band saves. So the band vanishes at low load, where the rule is least-loaded with similarity deciding between
+    /// equals, and widens with it.
     pub max_load_ratio: Option<f32>,
     /// Equal loads inside the band.
     pub ties: Ties,
 }
+
+/// Low load is a mean below this many times 1 / (ratio - 1).
+const LOW_LOAD: f64 = 4.0;
 
 /// A parameter out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +60,15 @@ impl LocalityBand {
         let workers = loads.len().max(1) as f64;
         let even = ((sum + 1.0) / workers).ceil() - 1.0;
         let earned = (f64::from(ratio - 1.0) * (sum / workers - 1.0)).floor().max(0.0);
-        let limit = even + earned;
-        loads.iter().copied().fold(f32::INFINITY, f32::min).max(limit as f32)
+        let mean = sum / workers;
+        let least = f64::from(loads.iter().copied().fold(f32::INFINITY, f32::min));
+        let ahead = if mean * f64::from(ratio - 1.0) < LOW_LOAD {
+            (mean * f64::from(ratio - 1.0) / 2.0).floor()
+        } else {
+            f64::INFINITY
+        };
+        // Loads are f32; the least loaded must stay allowed.
+        ((even + earned).min(least + ahead) as f32).max(least as f32)
     }
 
     /// Similarity a worker needs to be in the band of workers that `allowed` accepts, and the best similarity among those.
@@ -138,10 +149,7 @@ impl Policy for LocalityBand {
     fn choose(&self, candidates: &Candidates<'_>, rng: &mut dyn RngCore) -> Option<Decision> {
         let loads = candidates.loads;
         let all = 0..loads.len();
-        let usable = candidates
-            .similarity
-            .filter(|s| s.len() == loads.len() && s.iter().all(|v| v.is_finite()));
-        let Some(similarity) = usable else {
+        let Some(similarity) = candidates.usable_similarity() else {
             let (worker, band) = ties::least_loaded(loads, all, self.ties, rng)?;
             return Some(Decision::by_load(worker, band, Reason::NoSignature));
         };

@@ -66,14 +66,14 @@ fn routes_match_eldr() {
 #[test]
 fn guard_empties_a_hot_band_and_widens_by_similarity() {
     let policy = LocalityBand::new(0.05, 1, Some(1.5)).unwrap();
-    // Mean 5: ceil(21 / 4) - 1 + floor(0.5 x 4) = 7.
+    // Mean 10: ceil(41 / 4) - 1 + floor(0.5 x 9) = 14.
     let similarity = [0.9, 0.6, 0.58, 0.1];
-    let inside = choose(&policy, &similarity, &[7.0, 4.0, 4.0, 5.0]);
+    let inside = choose(&policy, &similarity, &[14.0, 8.0, 8.0, 10.0]);
     assert_eq!(
         (inside.worker, inside.spilled, inside.reason, inside.band),
         (0, false, Reason::Band, 1)
     );
-    let outside = choose(&policy, &similarity, &[14.0, 4.0, 2.0, 0.0]);
+    let outside = choose(&policy, &similarity, &[28.0, 8.0, 4.0, 0.0]);
     assert_eq!(
         (outside.worker, outside.spilled, outside.reason),
         (2, true, Reason::BandWidened)
@@ -91,6 +91,27 @@ fn at_low_load_an_idle_worker_beats_a_similar_one() {
     assert_eq!((decision.worker, decision.spilled), (2, true));
     // With everyone busy alike, similarity decides again.
     assert_eq!(choose(&policy, &[0.9, 0.2, 0.3], &[1.0, 1.0, 1.0]).worker, 0);
+}
+
+#[test]
+fn the_band_widens_with_load() {
+    let policy = LocalityBand::new(0.0, 1, Some(1.5)).unwrap();
+    // How far ahead of the others a worker may be and still take the request that it suits best.
+    let ahead = |others: f32| {
+        let takes = |lead: &i32| {
+            choose(
+                &policy,
+                &[0.9, 0.2, 0.3, 0.2],
+                &[others + *lead as f32, others, others, others],
+            )
+            .worker
+                == 0
+        };
+        (0..40).take_while(takes).last().unwrap()
+    };
+    assert_eq!([1.0, 2.0, 3.0].map(ahead), [0, 0, 0], "as LeastLoaded, but for ties");
+    let widths = [4.0, 6.0, 10.0, 20.0, 40.0].map(ahead);
+    assert!(widths[0] >= 1 && widths.is_sorted(), "{widths:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod least_loaded;
 mod locality_band;
 #[cfg(test)]
 mod locality_band_tests;
+mod marginal_cost;
 mod power_of_two;
 mod random;
 mod round_robin;
@@ -20,6 +21,7 @@ pub use domain_oracle::{DomainOracle, DomainPools};
 pub use frequencies::{Frequencies, FrequenciesError};
 pub use least_loaded::LeastLoaded;
 pub use locality_band::{LocalityBand, LocalityBandError};
+pub use marginal_cost::{MarginalCost, StepLaw, SummaryError, UnionSummary};
 pub use power_of_two::PowerOfTwoChoices;
 pub use random::Random;
 pub use round_robin::RoundRobin;

@@ -36,6 +36,12 @@ impl Candidates<'_> {
     pub fn worker(&self, index: usize) -> WorkerId {
         self.workers.get(index).copied().unwrap_or(WorkerId(index as u64))
     }
+
+    /// Similarity, where it is one number for each worker.
+    pub(super) fn usable_similarity(&self) -> Option<&[f32]> {
+        self.similarity
+            .filter(|s| s.len() == self.loads.len() && s.iter().all(|v| v.is_finite()))
+    }
 }
 
 /// Chooses a worker for each request. Shared by threads; chance comes from the caller's generator and time from its clock, so that a seed
