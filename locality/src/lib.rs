@@ -17,6 +17,7 @@ pub mod npy;
 mod npy_tests;
 pub mod npz;
 pub mod policy;
+pub mod predictor;
 pub mod prefix_hash;
 #[cfg(test)]
 mod property;

@@ -28,8 +28,7 @@ pub use writer::SampleWriter;
 use crate::counts::ActivationCounts;
 use crate::table::Fingerprint;
 
-/// Buckets of hashed byte n-grams.
-pub const NGRAM_BUCKETS: u32 = 1 << 16;
+pub use crate::predictor::NGRAM_BUCKETS;
 /// Longest record of a container.
 pub const MAX_RECORD_BYTES: usize = 8 * 1024 * 1024;
 
