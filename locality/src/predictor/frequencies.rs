@@ -38,7 +38,9 @@ pub(super) fn settle(frequencies: &mut [f32], geometry: &Geometry) {
         // A layer without any prediction: every expert alike.
         if sum > 1e-6 {
             let scale = mass / sum;
-            layer.iter_mut().for_each(|v| *v *= scale);
+            for value in layer {
+                *value *= scale;
+            }
         } else {
             layer.fill(mass / geometry.experts as f32);
         }

@@ -7,18 +7,20 @@ use half::f16;
 pub const MAX_RANK: usize = 64;
 /// Values that are read together.
 pub(super) const BLOCK: usize = 16;
-/// 2^112: moves a half's exponent, read as a float's, to where it belongs.
-const REBIAS: f32 = f32::from_bits(0x7780_0000);
+/// 2^112: a half's exponent, read as a float's, is this much too small.
+pub(super) const REBIAS: f32 = f32::from_bits(0x7780_0000);
 const SMALLEST_NORMAL: u16 = 0x0400;
+/// Factors that are multiplied with [`REBIAS`] stay below this.
+pub(super) const LARGEST_FACTOR: f32 = 16384.0;
 const INFINITE: u16 = 0x7c00;
 const LARGEST: f32 = 65504.0;
 
-/// The value of a half that [`to_bits`] or [`checked`] made.
+/// The value of a half that [`to_bits`] or [`checked`] made, divided by [`REBIAS`]: multiply it with something that was multiplied so.
+/// Both are powers of two, so nothing is lost.
 #[inline(always)]
-pub(super) fn value(bits: u16) -> f32 {
-    let bits = u32::from(bits);
-    let magnitude = f32::from_bits((bits & 0x7fff) << 13) * REBIAS;
-    f32::from_bits(magnitude.to_bits() | (bits & 0x8000) << 16)
+pub(super) fn small_value(bits: u16) -> f32 {
+    // The sign is spread by the wider type, then all but sign, exponent and mantissa is cut away.
+    f32::from_bits(((i32::from(bits as i16) << 13) as u32) & 0x8fff_e000)
 }
 
 /// The nearest half. Values below the normal halves become 0: they are noise here, and slow to multiply on some machines.

@@ -1,6 +1,6 @@
 //! A linear map of low rank: features -> a few latent values -> [L, E] frequencies.
 
-use super::half_rows::{BLOCK, MAX_RANK, checked, to_bits, value};
+use super::half_rows::{BLOCK, LARGEST_FACTOR, MAX_RANK, REBIAS, checked, small_value, to_bits};
 
 /// frequencies = offset + output^T (scale * (input^T features)): `input` [features, rank] and `output` [rank, cells] as halves, `scale`
 /// [rank] and `offset` [cells] as floats.
@@ -36,7 +36,9 @@ impl LowRankMap {
             let high = row.iter().fold(0.0f32, |m, v| m.max(v.abs()));
             let wide = input.iter().skip(r).step_by(rank).fold(0.0f32, |m, v| m.max(v.abs()));
             if high > 0.0 && wide > 0.0 {
-                row.iter_mut().for_each(|v| *v /= high);
+                for value in row {
+                    *value /= high;
+                }
                 input.iter_mut().skip(r).step_by(rank).for_each(|v| *v /= wide);
                 *s = high * wide;
             }
@@ -144,7 +146,7 @@ impl LowRankMap {
     pub(super) fn expand(&self, latent: &Latent, out: &mut [f32]) {
         let mut scaled = [0.0f32; MAX_RANK];
         for ((s, z), scale) in scaled.iter_mut().zip(latent).zip(&self.scale) {
-            *s = z * scale;
+            *s = (z * scale).clamp(-LARGEST_FACTOR, LARGEST_FACTOR) * REBIAS;
         }
         let scaled = &scaled[..self.rank];
         let tiles = self.output.chunks_exact(self.rank * BLOCK);
@@ -156,8 +158,8 @@ impl LowRankMap {
             for (rows, z) in &mut pairs {
                 if let ([even, odd], [y, z]) = (rows, z) {
                     for i in 0..BLOCK {
-                        sums[0][i] += y * value(even[i]);
-                        sums[1][i] += z * value(odd[i]);
+                        sums[0][i] += y * small_value(even[i]);
+                        sums[1][i] += z * small_value(odd[i]);
                     }
                 }
             }
@@ -165,7 +167,7 @@ impl LowRankMap {
                 && let (Some(row), Some(z)) = (rows.last(), scaled.last())
             {
                 for i in 0..BLOCK {
-                    sums[0][i] += z * value(row[i]);
+                    sums[0][i] += z * small_value(row[i]);
                 }
             }
             for (i, (out, offset)) in out.iter_mut().zip(offset).enumerate() {

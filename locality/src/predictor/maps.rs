@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use pulp::{Arch, NullaryFnOnce};
 
 use super::frequencies::settle;
-use super::half_rows::{BLOCK, MAX_RANK, value};
+use super::half_rows::{BLOCK, LARGEST_FACTOR, MAX_RANK, REBIAS, small_value};
 use super::low_rank::{Latent, LowRankMap};
 use super::ngrams::{NGRAM_BUCKETS, NgramCounter};
 use crate::counts::ActivationCounts;
@@ -97,10 +97,11 @@ impl<const BLOCKS: usize> NullaryFnOnce for TextTask<'_, BLOCKS> {
             let feature = log_count(logs, count);
             squares += feature * feature;
             known += feature * feature * f32::from(self.map.known.get(bucket).copied().unwrap_or(0));
+            let factor = feature * REBIAS;
             if let Some(row) = self.map.map.row::<BLOCKS>(bucket) {
                 for (sums, row) in sums.iter_mut().zip(row) {
                     for (sum, bits) in sums.iter_mut().zip(row) {
-                        *sum += feature * value(*bits);
+                        *sum += factor * small_value(*bits);
                     }
                 }
             }
@@ -171,21 +172,21 @@ impl<const BLOCKS: usize> NullaryFnOnce for PrefillTask<'_, BLOCKS> {
 
     #[inline(always)]
     fn call(self) {
+        let scale = 1.0 / (self.prefill.tokens().max(1) as f32);
         let mut sums = [[0.0f32; BLOCK]; BLOCKS];
         for (cell, count) in self.prefill.cells().iter().enumerate() {
             if *count > 0
                 && let Some(row) = self.map.row::<BLOCKS>(cell)
             {
-                let count = *count as f32;
+                let factor = (*count as f32 * scale).min(LARGEST_FACTOR) * REBIAS;
                 for (sums, row) in sums.iter_mut().zip(row) {
                     for (sum, bits) in sums.iter_mut().zip(row) {
-                        *sum += count * value(*bits);
+                        *sum += factor * small_value(*bits);
                     }
                 }
             }
         }
-        let scale = 1.0 / (self.prefill.tokens().max(1) as f32);
-        self.map.expand(&latent(&sums, scale), self.out);
+        self.map.expand(&latent(&sums, 1.0), self.out);
         settle(self.out, self.geometry);
     }
 }

@@ -29,7 +29,7 @@ impl NgramCounter {
     /// A counter that has seen no text.
     pub fn new() -> Self {
         Self {
-            counts: Box::new([0; BUCKETS]),
+            counts: zeros(),
             window: 0,
             history: 0,
         }
@@ -108,6 +108,11 @@ impl NgramCounter {
             }
         }
     }
+}
+
+#[allow(clippy::large_stack_arrays)] // Once per counter, and built in place where the compiler optimises.
+fn zeros() -> Box<[u16; BUCKETS]> {
+    Box::new([0; BUCKETS])
 }
 
 /// Bucket of the n-gram in the lowest `n` bytes of the window; below [`BUCKETS`] by construction.

@@ -137,12 +137,16 @@ fn order_and_threads_change_nothing() {
 #[test]
 fn learns_what_the_samples_allow() {
     let mut samples = requests(80, 4);
-    samples.iter_mut().for_each(|s| s.ngrams.clear());
+    for sample in &mut samples {
+        sample.ngrams.clear();
+    }
     let found = learned(&samples);
     assert!(found.predictors.text().is_none() && found.predictors.prefill().is_some());
     predictions(&found.predictors, &samples[..5]);
     let mut samples = requests(80, 4);
-    samples.iter_mut().for_each(|s| s.prefill_counts = None);
+    for sample in &mut samples {
+        sample.prefill_counts = None;
+    }
     let found = learned(&samples);
     assert!(found.predictors.text().is_some() && found.predictors.prefill().is_none());
     predictions(&found.predictors, &requests(5, 1));
@@ -151,9 +155,52 @@ fn learns_what_the_samples_allow() {
     assert!(found.predictors.text().is_none() && found.predictors.prefill().is_none());
     predictions(&found.predictors, &few);
     let mut none = requests(10, 4);
-    none.iter_mut().for_each(|s| s.decode_counts = None);
+    for sample in &mut none {
+        sample.decode_counts = None;
+    }
     let references: Vec<&Sample> = none.iter().collect();
     assert!(learn(&none[0].fingerprint.geometry, &references, &LearnOptions::default()).is_none());
+}
+
+/// One kind of traffic that calibration never saw: the maps alone are worse than prefill counts, the mixture is not.
+#[test]
+fn unseen_traffic_falls_back_to_what_is_safer() {
+    let all = requests(400, 5);
+    let seen: Vec<Sample> = all
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| i % 4 != 3)
+        .map(|(_, s)| s.clone())
+        .collect();
+    let predictors = learned(&seen).predictors;
+    let mut scratch = Scratch::new(predictors.geometry());
+    let (mut out, mut truth, mut own) = (vec![0.0; 48], vec![0.0; 48], vec![0.0; 48]);
+    let squared = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from((x - y) * (x - y))).sum::<f64>();
+    let (mut text_error, mut own_error, mut mixed_error) = (0.0, 0.0, 0.0);
+    let mut learned_share = [0.0; 2];
+    for (i, sample) in all.iter().enumerate() {
+        let text = NgramCounter::from_ngrams(&sample.ngrams);
+        let evidence = Evidence {
+            text: Some(&text),
+            prefill: sample.prefill_counts.as_ref(),
+        };
+        let confidence = predictors.predict_into(evidence, &mut scratch, &mut out).unwrap();
+        learned_share[usize::from(i % 4 == 3)] += confidence.learned;
+        if i % 4 == 3 {
+            own_frequencies(sample.decode_counts.as_ref().unwrap(), &mut truth);
+            own_frequencies(sample.prefill_counts.as_ref().unwrap(), &mut own);
+            mixed_error += squared(&out, &truth);
+            own_error += squared(&own, &truth);
+            predictors.text_into(&text, &mut out).unwrap();
+            text_error += squared(&out, &truth);
+        }
+    }
+    assert!(text_error > 1.5 * own_error, "{text_error} {own_error}");
+    assert!(mixed_error < 1.05 * own_error, "{mixed_error} {own_error}");
+    assert!(
+        learned_share[1] / 100.0 < 0.5 * learned_share[0] / 300.0,
+        "{learned_share:?}"
+    );
 }
 
 #[test]
@@ -205,9 +252,15 @@ fn halves_are_read_as_the_library_reads_them() {
             assert!(!half::f16::from_bits(bits).is_finite());
             continue;
         };
-        assert_eq!(half_rows::value(kept), half::f16::from_bits(kept).to_f32());
+        assert_eq!(
+            half_rows::small_value(kept) * half_rows::REBIAS,
+            half::f16::from_bits(kept).to_f32()
+        );
     }
-    assert_eq!(half_rows::value(half_rows::to_bits(1e9)), 65504.0);
+    assert_eq!(
+        half_rows::small_value(half_rows::to_bits(1e9)) * half_rows::REBIAS,
+        65504.0
+    );
     assert_eq!(half_rows::to_bits(1e-6), 0);
 }
 

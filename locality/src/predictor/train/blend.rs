@@ -3,13 +3,13 @@
 use rayon::prelude::*;
 
 use super::features::Known;
-use super::samples::Ready;
+use super::samples::{GROUPINGS, Ready};
 use super::{Fitted, PredictorReport};
 use crate::predictor::mixing::{Curve, Mixing};
 use crate::predictor::predictors::{Inputs, Predictors};
 
 /// What a sample in an unseen region counts against one in a seen region: such requests are rare, and cost most.
-const UNSEEN_REGION: f64 = 0.3;
+const UNSEEN_REGION: f64 = 0.2;
 /// Shares of the samples at which one knot's stretch ends and the next begins: narrow where trust runs out.
 const STRETCHES: [f64; 8] = [0.0, 0.25, 0.5, 0.7, 0.82, 0.91, 0.97, 1.0];
 /// Samples that a knot rests on at least.
@@ -38,42 +38,15 @@ pub(super) fn blend(
     known: &Known,
 ) -> (Mixing, PredictorReport) {
     let n = ready.samples.len();
-    let columns = |map: Option<&Fitted>| {
-        let mut columns = vec![None; n];
-        map.iter()
-            .flat_map(|m| m.of.iter().enumerate())
-            .for_each(|(column, i)| columns[*i] = Some(column));
-        columns
-    };
-    let (text_of, prefill_of) = (columns(text), columns(prefill));
-    let case = |i: usize, whole_group: bool| -> Option<Rows> {
-        if whole_group && ready.groups[i].is_none() {
-            return None;
-        }
-        let cells = ready.mean.len();
-        let expand = |map: Option<&Fitted>, column: Option<usize>| {
-            let (map, column) = map.zip(column)?;
-            let latent = if whole_group { &map.unseen_group } else { &map.unseen };
-            let mut out = vec![0.0; cells];
-            map.expand(latent, column, &ready.geometry, &mut out);
-            Some(out)
-        };
-        let own = ready.samples[i].prefill_counts.as_ref().and_then(|counts| {
-            let mut own = vec![0.0; cells];
-            crate::predictor::own_frequencies(counts, &mut own).then_some((own, counts.tokens()))
-        });
-        Some(Rows {
-            sample: i,
-            whole_group,
-            text: expand(text, text_of[i]),
-            prefill: expand(prefill, prefill_of[i]),
-            own,
-        })
+    let maps = Maps {
+        ready,
+        text: text.map(|map| (map, columns(map, n))),
+        prefill: prefill.map(|map| (map, columns(map, n))),
     };
     // First the maps' usual error, which disagreement is measured against.
     let alone: Vec<Measured> = (0..n)
         .into_par_iter()
-        .filter_map(|i| Some(case(i, false)?.measure(ready, predictors, known)))
+        .filter_map(|i| Some(maps.case(i, None)?.measure(ready, predictors, known)))
         .collect();
     let error = |of: usize| mean_error(&alone, of);
     let cells = ready.mean.len() as f64;
@@ -88,9 +61,14 @@ pub(super) fn blend(
         prefill: None,
         mixing: mixing.clone(),
     };
-    let measured: Vec<Measured> = (0..2 * n)
+    let measured: Vec<Measured> = (0..(1 + GROUPINGS) * n)
         .into_par_iter()
-        .filter_map(|at| Some(case(at % n, at >= n)?.measure(ready, &scaled, known)))
+        .filter_map(|at| {
+            Some(
+                maps.case(at % n, (at / n).checked_sub(1))?
+                    .measure(ready, &scaled, known),
+            )
+        })
         .collect();
     let cases = |x: &dyn Fn(&Measured) -> Option<f32>| -> Vec<Case> {
         measured
@@ -103,21 +81,10 @@ pub(super) fn blend(
     mixing.prefill = curve(&by_prefill, PREFILL_ONLY);
     mixing.both = curve(&by_both, BOTH);
     let regions: Vec<Measured> = measured.iter().filter(|m| m.case.unseen_region).copied().collect();
-    let mixed = |unseen: bool| {
-        let curve = mixing.both.as_ref().or(mixing.prefill.as_ref())?;
-        let among = if mixing.both.is_some() { &by_both } else { &by_prefill };
-        let (mut sum, mut total) = (0.0, 0.0);
-        for case in among.iter().filter(|c| c.unseen_region == unseen) {
-            let w = curve.at(case.x).to_array().map(f64::from);
-            let base = if unseen {
-                case.weight / UNSEEN_REGION
-            } else {
-                case.weight
-            };
-            sum += base * quadratic(&case.products, &w);
-            total += base;
-        }
-        (total > 0.0).then(|| sum / total / cells)
+    let mixed = |unseen: bool| match (&mixing.both, &mixing.prefill) {
+        (Some(curve), _) => mixed_error(curve, &by_both, unseen, cells),
+        (None, Some(curve)) => mixed_error(curve, &by_prefill, unseen, cells),
+        (None, None) => None,
     };
     let report = PredictorReport {
         mean_error: error(3).unwrap_or(0.0),
@@ -133,10 +100,66 @@ pub(super) fn blend(
     (mixing, report)
 }
 
+/// Error of a mixture on seen or unseen regions, per cell.
+fn mixed_error(curve: &Curve, among: &[Case], unseen: bool, cells: f64) -> Option<f64> {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for case in among.iter().filter(|c| c.unseen_region == unseen) {
+        let w = curve.at(case.x).to_array().map(f64::from);
+        sum += case.weight * quadratic(&case.products, &w);
+        total += case.weight;
+    }
+    (total > 0.0).then(|| sum / total / cells)
+}
+
+/// Column of each sample in a map's values.
+fn columns(map: &Fitted, n: usize) -> Vec<Option<usize>> {
+    let mut columns = vec![None; n];
+    for (column, i) in map.of.iter().enumerate() {
+        columns[*i] = Some(column);
+    }
+    columns
+}
+
+struct Maps<'a> {
+    ready: &'a Ready<'a>,
+    text: Option<(&'a Fitted, Vec<Option<usize>>)>,
+    prefill: Option<(&'a Fitted, Vec<Option<usize>>)>,
+}
+
+impl Maps<'_> {
+    /// Predictions of a sample, left out alone or with its region of a grouping. `None` if it is in no region.
+    fn case(&self, i: usize, grouping: Option<usize>) -> Option<Rows> {
+        let ready = self.ready;
+        let region = match grouping {
+            Some(grouping) => Some((grouping, ready.groups[grouping][i]?)),
+            None => None,
+        };
+        let cells = ready.mean.len();
+        let expand = |map: &Option<(&Fitted, Vec<Option<usize>>)>| {
+            let (map, columns) = map.as_ref()?;
+            let latent = grouping.map_or(&map.unseen, |g| &map.unseen_group[g]);
+            let mut out = vec![0.0; cells];
+            map.expand(latent, columns[i]?, &ready.geometry, &mut out);
+            Some(out)
+        };
+        let own = ready.samples[i].prefill_counts.as_ref().and_then(|counts| {
+            let mut own = vec![0.0; cells];
+            crate::predictor::own_frequencies(counts, &mut own).then_some((own, counts.tokens()))
+        });
+        Some(Rows {
+            sample: i,
+            region,
+            text: expand(&self.text),
+            prefill: expand(&self.prefill),
+            own,
+        })
+    }
+}
+
 /// Predictions of one sample.
 struct Rows {
     sample: usize,
-    whole_group: bool,
+    region: Option<(usize, usize)>,
     text: Option<Vec<f32>>,
     prefill: Option<Vec<f32>>,
     own: Option<(Vec<f32>, u64)>,
@@ -177,24 +200,19 @@ impl Rows {
             let inputs = Inputs { text, prefill, own };
             Some(predictors.disagreement(&inputs, shares, *tokens).ln())
         };
-        let group = if self.whole_group {
-            ready.groups[self.sample]
-        } else {
-            None
-        };
         Measured {
             case: Case {
                 x: 0.0,
-                weight: ready.weights[self.sample] * if self.whole_group { UNSEEN_REGION } else { 1.0 },
+                weight: ready.weights[self.sample] * if self.region.is_some() { UNSEEN_REGION } else { 1.0 },
                 products,
-                unseen_region: self.whole_group,
+                unseen_region: self.region.is_some(),
             },
             present: rows.map(|row| row.is_some()),
             cells: cells as f64,
             known: self
                 .text
                 .as_ref()
-                .map(|_| known.share(&ready.samples[self.sample].ngrams, group)),
+                .map(|_| known.share(&ready.samples[self.sample].ngrams, self.region)),
             prefill: self.prefill.as_ref().and_then(|p| disagreement(p, p, [0.0, 1.0])),
             both: self
                 .text

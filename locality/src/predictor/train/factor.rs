@@ -3,10 +3,36 @@
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-use super::products::dots_f64;
-
 const BLOCK: usize = 32;
 const SWEEPS: usize = 30;
+const LANES: usize = 8;
+
+/// Inner products of A rows with B rows, all of one length.
+#[inline(always)]
+fn dots_f64<const A: usize, const B: usize>(a: [&[f64]; A], b: [&[f64]; B]) -> [[f64; B]; A] {
+    let mut sums = [[[0.0; LANES]; B]; A];
+    let chunks = a[0].len() / LANES;
+    let (a_chunks, b_chunks) = (a.map(|r| r.as_chunks::<LANES>().0), b.map(|r| r.as_chunks::<LANES>().0));
+    let (a_chunks, b_chunks) = (a_chunks.map(|r| &r[..chunks]), b_chunks.map(|r| &r[..chunks]));
+    for at in 0..chunks {
+        for i in 0..A {
+            for j in 0..B {
+                for lane in 0..LANES {
+                    sums[i][j][lane] += a_chunks[i][at][lane] * b_chunks[j][at][lane];
+                }
+            }
+        }
+    }
+    let mut out = [[0.0; B]; A];
+    for i in 0..A {
+        for j in 0..B {
+            let rest = a[i][chunks * LANES..].iter().zip(&b[j][chunks * LANES..]);
+            let tail: f64 = rest.map(|(x, y)| x * y).sum();
+            out[i][j] = sums[i][j].iter().sum::<f64>() + tail;
+        }
+    }
+    out
+}
 
 /// The transposed inverse of the lower Cholesky factor of `matrix` [n, n]: row i is column i of the inverse, zero before i. So the
 /// inverse of the matrix is the product of these rows with each other. `None` unless the matrix is positive definite.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::products::{products_f32, transposed};
-use super::samples::{Ready, weighted_mean};
+use super::samples::{GROUPINGS, Ready, weighted_mean};
 use crate::predictor::maps::{log_count, log_counts};
 use crate::predictor::ngrams::NGRAM_BUCKETS;
 
@@ -35,7 +35,9 @@ pub(super) fn text_features(ready: &Ready<'_>, among: &[usize]) -> TextFeatures 
                 .sum::<f32>()
                 .sqrt()
                 .max(f32::MIN_POSITIVE);
-            row.iter_mut().for_each(|(_, v)| *v /= norm);
+            for (_, value) in &mut row {
+                *value /= norm;
+            }
             row
         })
         .collect();
@@ -128,21 +130,26 @@ impl PrefillFeatures {
 /// How many calibrated samples have each bucket, over all and by group.
 pub(super) struct Known {
     all: Vec<u32>,
-    by_group: Vec<Vec<u32>>,
+    by_group: [Vec<Vec<u32>>; GROUPINGS],
 }
 
 impl Known {
     pub(super) fn new(ready: &Ready<'_>, among: &[usize]) -> Self {
-        let last = ready.groups.iter().flatten().max().map_or(0, |g| g + 1);
+        let last = |groups: &Vec<Option<usize>>| groups.iter().flatten().max().map_or(0, |g| g + 1);
         let mut known = Self {
             all: vec![0; BUCKETS],
-            by_group: vec![vec![0; BUCKETS]; last],
+            by_group: ready
+                .groups
+                .each_ref()
+                .map(|groups| vec![vec![0; BUCKETS]; last(groups)]),
         };
         for i in among {
             for (bucket, _) in ready.samples[*i].ngrams.iter().filter(|(b, _)| *b < NGRAM_BUCKETS) {
                 known.all[*bucket as usize] += 1;
-                if let Some(group) = ready.groups[*i] {
-                    known.by_group[group][*bucket as usize] += 1;
+                for (counts, groups) in known.by_group.iter_mut().zip(&ready.groups) {
+                    if let Some(group) = groups[*i] {
+                        counts[group][*bucket as usize] += 1;
+                    }
                 }
             }
         }
@@ -154,10 +161,10 @@ impl Known {
         self.all.iter().map(|n| level(*n)).collect()
     }
 
-    /// Known share of a sample's text, had it (or its whole group) not been calibrated with.
-    pub(super) fn share(&self, ngrams: &[(u32, u32)], without_group: Option<usize>) -> f32 {
+    /// Known share of a sample's text, had it (or a whole group of a grouping) not been calibrated with.
+    pub(super) fn share(&self, ngrams: &[(u32, u32)], without: Option<(usize, usize)>) -> f32 {
         let logs = log_counts();
-        let group = without_group.and_then(|g| self.by_group.get(g));
+        let group = without.and_then(|(grouping, group)| self.by_group.get(grouping)?.get(group));
         let (mut squares, mut known) = (0.0f32, 0.0f32);
         for (bucket, count) in ngrams.iter().filter(|(b, _)| *b < NGRAM_BUCKETS) {
             let at = *bucket as usize;

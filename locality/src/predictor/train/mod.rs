@@ -132,7 +132,7 @@ struct Fitted {
     rank: usize,
     /// [rank, N]
     unseen: Vec<f64>,
-    unseen_group: Vec<f64>,
+    unseen_group: [Vec<f64>; samples::GROUPINGS],
     penalty: f64,
 }
 

@@ -4,44 +4,15 @@
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-/// Rows of `a` that one task takes: a panel of `b` is fetched once for all of them.
-const ROWS_PER_TASK: usize = 16;
-/// Values of a row that are multiplied before the next panel: a panel of a thousand rows fits the second-level cache.
+/// Rows of `a` that one task takes: a panel of `b` is turned once for all of them.
+const ROWS_PER_TASK: usize = 64;
+/// Rows of `b` in a panel.
+const WIDTH: usize = 16;
+/// Values of each of these rows: a panel fits the first-level cache.
 const PANEL: usize = 256;
-const LANES: usize = 8;
 
 macro_rules! row_products {
-    ($products:ident, $dots:ident, $task:ident, $float:ty) => {
-        /// Inner products of A rows with B rows, all of one length.
-        #[inline(always)]
-        pub(super) fn $dots<const A: usize, const B: usize>(a: [&[$float]; A], b: [&[$float]; B]) -> [[$float; B]; A] {
-            let mut sums = [[[0.0; LANES]; B]; A];
-            let chunks = a[0].len() / LANES;
-            let (a_chunks, b_chunks) = (
-                a.map(|r| r.as_chunks::<LANES>().0),
-                b.map(|r| r.as_chunks::<LANES>().0),
-            );
-            let (a_chunks, b_chunks) = (a_chunks.map(|r| &r[..chunks]), b_chunks.map(|r| &r[..chunks]));
-            for at in 0..chunks {
-                for i in 0..A {
-                    for j in 0..B {
-                        for lane in 0..LANES {
-                            sums[i][j][lane] += a_chunks[i][at][lane] * b_chunks[j][at][lane];
-                        }
-                    }
-                }
-            }
-            let mut out = [[0.0; B]; A];
-            for i in 0..A {
-                for j in 0..B {
-                    let rest = a[i][chunks * LANES..].iter().zip(&b[j][chunks * LANES..]);
-                    let tail: $float = rest.map(|(x, y)| x * y).sum();
-                    out[i][j] = sums[i][j].iter().sum::<$float>() + tail;
-                }
-            }
-            out
-        }
-
+    ($products:ident, $task:ident, $float:ty) => {
         struct $task<'a> {
             a: &'a [$float],
             b: &'a [$float],
@@ -54,28 +25,41 @@ macro_rules! row_products {
 
             #[inline(always)]
             fn call(self) {
-                let rows = self.b.len() / self.length;
-                for start in (0..self.length).step_by(PANEL) {
-                    let end = (start + PANEL).min(self.length);
-                    let part = |of: &'_ [$float], row: usize| {
-                        row * self.length + start..(row * self.length + end).min(of.len())
-                    };
-                    let quads = self.a.chunks(self.length * 4).zip(self.out.chunks_mut(rows * 4));
-                    for (a, out) in quads {
-                        let here = a.len() / self.length;
-                        // Rows that are missing at the end are computed as copies of the last one and not stored.
-                        let a_rows: [&[$float]; 4] = std::array::from_fn(|i| &a[part(a, i.min(here - 1))]);
-                        for first in (0..rows).step_by(2) {
-                            let second = (first + 1).min(rows - 1);
-                            let dots = $dots(
-                                a_rows,
-                                [&self.b[part(self.b, first)], &self.b[part(self.b, second)]],
-                            );
-                            for (row, pair) in out.chunks_mut(rows).zip(dots) {
-                                row[first] += pair[0];
-                                if second > first {
-                                    row[second] += pair[1];
+                let Self { a, b, length, out } = self;
+                let (here, rows) = (a.len() / length, b.len() / length);
+                // A panel of b, turned so that one value of WIDTH rows lies together: a lane is a result, and no sum crosses lanes.
+                let mut panel = vec![[0.0; WIDTH]; PANEL];
+                for first in (0..rows).step_by(WIDTH) {
+                    let wide = WIDTH.min(rows - first);
+                    for start in (0..length).step_by(PANEL) {
+                        let end = (start + PANEL).min(length);
+                        for w in 0..wide {
+                            let row = &b[(first + w) * length..][start..end];
+                            panel.iter_mut().zip(row).for_each(|(p, v)| p[w] = *v);
+                        }
+                        for top in (0..here).step_by(4) {
+                            // Rows that are missing at the end are computed as copies of the last one and not stored.
+                            let row = |i: usize| &a[(top + i).min(here - 1) * length..][start..end];
+                            let mut sums = [[0.0; WIDTH]; 4];
+                            let values = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+                            for (p, (((x0, x1), x2), x3)) in panel.iter().zip(values) {
+                                for w in 0..WIDTH {
+                                    sums[0][w] += x0 * p[w];
                                 }
+                                for w in 0..WIDTH {
+                                    sums[1][w] += x1 * p[w];
+                                }
+                                for w in 0..WIDTH {
+                                    sums[2][w] += x2 * p[w];
+                                }
+                                for w in 0..WIDTH {
+                                    sums[3][w] += x3 * p[w];
+                                }
+                            }
+                            let lines = out.chunks_mut(rows).skip(top);
+                            for (line, sums) in lines.zip(&sums) {
+                                let results = line[first..first + wide].iter_mut().zip(sums);
+                                results.for_each(|(o, s)| *o += s);
                             }
                         }
                     }
@@ -97,8 +81,8 @@ macro_rules! row_products {
     };
 }
 
-row_products!(products_f32, dots_f32, TaskF32, f32);
-row_products!(products_f64, dots_f64, TaskF64, f64);
+row_products!(products_f32, TaskF32, f32);
+row_products!(products_f64, TaskF64, f64);
 
 /// The transpose [columns, rows] of [rows, columns].
 pub(super) fn transposed<T: Copy + Default + Send + Sync>(matrix: &[T], columns: usize) -> Vec<T> {

@@ -6,6 +6,7 @@
 
 use super::factor::{eigen, inverse_factor};
 use super::products::{products_f32, products_f64, transposed};
+use super::samples::GROUPINGS;
 
 /// Samples that choose the penalty; more would not change it.
 const PENALTY_SAMPLES: usize = 1024;
@@ -35,7 +36,7 @@ pub(super) struct Ridge {
     /// Latent values of each sample had it been left out, [rank, N].
     pub(super) unseen: Vec<f64>,
     /// The same had its whole group been left out; of samples without a group as `unseen`.
-    pub(super) unseen_group: Vec<f64>,
+    pub(super) unseen_group: [Vec<f64>; GROUPINGS],
 }
 
 /// A factored K + penalty W^-1.
@@ -82,12 +83,12 @@ impl Solved {
     }
 }
 
-/// Fits `targets` on a kernel [N, N]. `groups` has a group number for each sample, or none. `None` where the kernel is not sound.
+/// Fits `targets` on a kernel [N, N]. `groups` has, for each grouping, a group number for each sample, or none. `None` where the kernel is not sound.
 pub(super) fn ridge(
     kernel: &[f64],
     targets: &Targets,
     weights: &[f64],
-    groups: &[Option<usize>],
+    groups: &[Vec<Option<usize>>; GROUPINGS],
     rank: usize,
 ) -> Option<Ridge> {
     let n = targets.n;
@@ -107,12 +108,15 @@ pub(super) fn ridge(
             *value -= a / d;
         }
     }
-    let mut unseen_group = unseen.clone();
-    let last = groups.iter().flatten().max().map_or(0, |g| g + 1);
-    for group in 0..last {
-        let members: Vec<usize> = (0..n).filter(|i| groups.get(*i) == Some(&Some(group))).collect();
-        leave_out(&solved, &members, &latent, &dual, &mut unseen_group);
-    }
+    let unseen_group = groups.each_ref().map(|groups| {
+        let mut values = unseen.clone();
+        let last = groups.iter().flatten().max().map_or(0, |g| g + 1);
+        for group in 0..last {
+            let members: Vec<usize> = (0..n).filter(|i| groups.get(*i) == Some(&Some(group))).collect();
+            leave_out(&solved, &members, &latent, &dual, &mut values);
+        }
+        values
+    });
     Some(Ridge {
         penalty,
         rank,

@@ -17,7 +17,9 @@ const SKETCH_SEED: u64 = 0x534b_4554;
 const NOISE_TOKENS: f64 = 32.0;
 const LEAST_WEIGHT: f64 = 1e-3;
 /// Regions of traffic that are left out at once.
-const GROUPS: usize = 8;
+const GROUPS: [usize; GROUPINGS] = [8, 3];
+/// Divisions of the traffic into regions: fine, for many kinds of traffic, and coarse, for few.
+pub(super) const GROUPINGS: usize = 2;
 const GROUP_ROUNDS: usize = 10;
 
 /// Samples with decode counts, in an order of their own.
@@ -34,7 +36,8 @@ pub(super) struct Ready<'a> {
     pub(super) rows: Vec<f32>,
     /// [SKETCH, N]
     sketch: Vec<f64>,
-    pub(super) groups: Vec<Option<usize>>,
+    /// Group of each sample, for each grouping.
+    pub(super) groups: [Vec<Option<usize>>; GROUPINGS],
 }
 
 impl<'a> Ready<'a> {
@@ -70,9 +73,9 @@ impl<'a> Ready<'a> {
             })
             .collect();
         let mean_weight = weights.iter().sum::<f64>() / weights.len() as f64;
-        weights
-            .iter_mut()
-            .for_each(|w| *w = (*w / mean_weight).max(LEAST_WEIGHT));
+        for weight in &mut weights {
+            *weight = (*weight / mean_weight).max(LEAST_WEIGHT);
+        }
         let cells = geometry.cells();
         let mut rows = vec![0.0f32; samples.len() * cells];
         rows.par_chunks_exact_mut(cells)
@@ -86,7 +89,7 @@ impl<'a> Ready<'a> {
         rows.par_chunks_exact_mut(cells)
             .for_each(|row| row.iter_mut().zip(&mean).for_each(|(v, m)| *v -= m));
         let sketch = sketch(&rows, cells);
-        let groups = group(&sketch, samples.len());
+        let groups = GROUPS.map(|wanted| group(&sketch, samples.len(), wanted));
         Some(Self {
             geometry: *geometry,
             index,
@@ -100,26 +103,21 @@ impl<'a> Ready<'a> {
     }
 
     /// Targets, weights and groups of some of the samples.
-    pub(super) fn targets(&self, among: &[usize]) -> (Targets, Vec<f64>, Vec<Option<usize>>) {
+    pub(super) fn targets(&self, among: &[usize]) -> (Targets, Vec<f64>, [Vec<Option<usize>>; GROUPINGS]) {
         let (n, cells) = (self.samples.len(), self.geometry.cells());
+        let row = |i: &usize| self.rows[i * cells..(i + 1) * cells].iter().copied();
         let targets = Targets {
             n: among.len(),
             cells,
-            rows: among
-                .iter()
-                .flat_map(|i| self.rows[i * cells..(i + 1) * cells].iter().copied())
-                .collect(),
+            rows: among.iter().flat_map(row).collect(),
             sketch: self
                 .sketch
                 .chunks_exact(n)
                 .flat_map(|row| among.iter().map(|i| row[*i]))
                 .collect(),
         };
-        (
-            targets,
-            among.iter().map(|i| self.weights[*i]).collect(),
-            among.iter().map(|i| self.groups[*i]).collect(),
-        )
+        let groups = std::array::from_fn(|g| among.iter().map(|i| self.groups[g][*i]).collect());
+        (targets, among.iter().map(|i| self.weights[*i]).collect(), groups)
     }
 }
 
@@ -166,11 +164,11 @@ fn sketch(rows: &[f32], cells: usize) -> Vec<f64> {
 
 /// Regions of alike decode behaviour: K-means on sketches, started from samples far from each other. A region of few or of most samples
 /// is none: leaving it out would say nothing.
-fn group(sketch: &[f64], n: usize) -> Vec<Option<usize>> {
+fn group(sketch: &[f64], n: usize, wanted: usize) -> Vec<Option<usize>> {
     let points: Vec<f64> = super::products::transposed(sketch, n);
     let q = sketch.len() / n;
     let squares: Vec<f64> = points.chunks_exact(q).map(|p| p.iter().map(|v| v * v).sum()).collect();
-    let wanted = GROUPS.min(n / 8);
+    let wanted = wanted.min(n / 8);
     if wanted < 2 {
         return vec![None; n];
     }
