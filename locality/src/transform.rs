@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::ActivationCounts;
 use crate::geometry::Geometry;
-use crate::vectors::weigh_counts;
+use crate::vectors::{scale, weigh_counts};
 
 /// Norms below this are taken for it, as in ELDR, so that nothing divides by zero.
 const MIN_NORM: f32 = 1e-9;
@@ -222,10 +222,7 @@ impl Transform {
 /// Divides by the L2 norm and returns the norm before; a zero vector stays zero.
 pub fn normalise(vector: &mut [f32]) -> f32 {
     let norm = crate::score::dot(vector, vector).sqrt();
-    let scale = 1.0 / norm.max(MIN_NORM);
-    for value in vector.iter_mut() {
-        *value *= scale;
-    }
+    scale(vector, 1.0 / norm.max(MIN_NORM));
     norm
 }
 

@@ -88,6 +88,11 @@ pub(crate) fn weigh_counts(counts: &[u32], weights: &[f32], out: &mut [f32]) {
     Arch::new().dispatch(WeighCounts { counts, weights, out });
 }
 
+/// Multiplies all values.
+pub(crate) fn scale(values: &mut [f32], by: f32) {
+    Arch::new().dispatch(Scale { values, by });
+}
+
 /// Weighted sum of rows, taken in order.
 pub(crate) fn weighted_sum<'a>(rows: impl Iterator<Item = (&'a [f32], f32)>, dim: usize) -> Vec<f32> {
     let mut sum = vec![0.0f32; dim];
@@ -140,12 +145,17 @@ struct WeighCounts<'a> {
     out: &'a mut [f32],
 }
 
+struct Scale<'a> {
+    values: &'a mut [f32],
+    by: f32,
+}
+
 // Everything below is compiled once for each instruction set, which it only is when inlined into the dispatcher.
 #[allow(clippy::inline_always)]
 mod kernels {
     use pulp::{NullaryFnOnce, Simd, WithSimd};
 
-    use super::{AddScaled, Block, Dot, LANES, Lanes, PANEL, PairProducts, Single, WeighCounts};
+    use super::{AddScaled, Block, Dot, LANES, Lanes, PANEL, PairProducts, Scale, Single, WeighCounts};
 
     /// Registers that the lanes take where one holds eight.
     const REGISTERS: usize = 4;
@@ -253,6 +263,17 @@ mod kernels {
         fn call(self) {
             for ((out, count), weight) in self.out.iter_mut().zip(self.counts).zip(self.weights) {
                 *out = *count as f32 * weight;
+            }
+        }
+    }
+
+    impl NullaryFnOnce for Scale<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn call(self) {
+            for value in self.values.iter_mut() {
+                *value *= self.by;
             }
         }
     }

@@ -84,15 +84,7 @@ fn build(crate_dir: &Path, target_dir: &Path) -> anyhow::Result<PathBuf> {
         .find_map(|line| line.strip_prefix("host: "))
         .context("rustc -vV names no host")?;
     // With a target named, cargo keeps the flags away from build scripts and macros.
-    let args = [
-        "build",
-        "--locked",
-        "--release",
-        "--bins",
-        "--examples",
-        "--target",
-        host,
-    ];
+    let args = ["build", "--release", "--bins", "--examples", "--target", host];
     quiet(
         command("cargo", args)
             .current_dir(crate_dir)
