@@ -298,6 +298,17 @@ impl ActivationCounts {
 /// Counts one token's choices in one layer; `None` for an id outside the cells. At most top-k picks of one expert a token (an engine's
 /// duplicates): saturates, never wraps.
 fn count<T: ExpertId>(ids: &[T], cells: &mut [u32]) -> Option<()> {
+    // A loop of known length is unrolled, and nearly all models choose eight, four or two experts.
+    match ids.len() {
+        8 => count_each(ids.first_chunk::<8>()?, cells),
+        4 => count_each(ids.first_chunk::<4>()?, cells),
+        2 => count_each(ids.first_chunk::<2>()?, cells),
+        _ => count_each(ids, cells),
+    }
+}
+
+#[inline]
+fn count_each<'a, T: ExpertId + 'a>(ids: impl IntoIterator<Item = &'a T>, cells: &mut [u32]) -> Option<()> {
     for id in ids {
         let cell = cells.get_mut(id.index())?;
         *cell = cell.saturating_add(1);

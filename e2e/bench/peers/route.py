@@ -1,10 +1,18 @@
-"""The route decision in numpy, with as few passes and temporaries as it allows."""
+"""The route decision in numpy: as one would write the formulas down, and with as few passes and temporaries as numpy allows."""
 
 import time
 
 import numpy as np
 
 from files import load
+
+
+def decide_as_written(counts, mask, idf, centroids, cluster, loads, tau):
+    signature = counts[mask].astype(np.float32).reshape(-1) * idf
+    signature = signature / max(np.linalg.norm(signature), 1e-9)
+    similarity = (centroids @ signature)[cluster]
+    band = np.flatnonzero(similarity >= similarity.max() - tau)
+    return band[np.argmin(loads[band])]
 
 
 def decide(counts, idf, centroids, cluster, loads, tau):
@@ -16,17 +24,28 @@ def decide(counts, idf, centroids, cluster, loads, tau):
     return band[loads[band].argmin()]
 
 
-def route(counts, idf, centroids, cluster, loads, tau, calls):
+def times(work, calls):
+    seconds = []
+    for call in range(calls):
+        start = time.perf_counter()
+        work(call)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def route(counts, idf, centroids, cluster, loads, tau, layers, timed, calls):
     counts, idf, centroids = load(counts), load(idf), load(centroids)
     cluster, loads, tau = load(cluster), load(loads), np.float32(tau)
+    mask, requests = np.arange(layers), len(counts)
+
     # f32 as the other side computes: u32 times f32 would become f64.
-    rows = [row.astype(np.float32) for row in counts]
-    chosen = [int(decide(row, idf, centroids, cluster, load_, tau)) for row, load_ in zip(rows, loads)]
-    seconds = []
-    clock = time.perf_counter
-    for call in range(calls):
-        row, now = counts[call % len(counts)], loads[call % len(loads)]
-        start = clock()
-        decide(row.astype(np.float32), idf, centroids, cluster, now, tau)
-        seconds.append(clock() - start)
-    return {"seconds": seconds, "chosen": chosen}
+    def tight(call):
+        row = counts[call % requests].astype(np.float32)
+        return decide(row, idf, centroids, cluster, loads[call % requests], tau)
+
+    def written(call):
+        matrix = counts[call % requests].reshape(layers, -1)
+        return decide_as_written(matrix, mask, idf, centroids, cluster, loads[call % requests], tau)
+
+    chosen = [int(tight(call)) for call in range(requests)]
+    return {"seconds": times(lambda call: tight(call % timed), calls), "written": times(lambda call: written(call % timed), calls), "chosen": chosen}

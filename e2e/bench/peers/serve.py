@@ -14,6 +14,10 @@ MODULES = {
     "assign_hungarian": "assignment",
     "kmeans_constrained": "clustering",
     "kmeans_plain": "clustering",
+    "ridge_fit": "ridge",
+    "ridge_cv": "ridge",
+    "ridge_text": "ridge",
+    "ridge_counts": "ridge",
 }
 
 

@@ -44,6 +44,15 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
     Some((kib(&status, "VmRSS")? * 1024, kib(&status, "VmHWM")? * 1024))
 }
 
+/// Processor time that all threads of this process have used, in seconds; the system counts hundredths.
+pub(crate) fn processor_seconds() -> Option<f64> {
+    let stat = read_to_string("/proc/self/stat").ok()?;
+    // After the name, which may hold spaces, come the state and ten more fields before user and system time.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / 100.0)
+}
+
 fn kib(text: &str, name: &str) -> Option<u64> {
     let rest = text
         .lines()
@@ -57,5 +66,6 @@ mod tests {
     fn this_process_uses_memory() {
         let (now, peak) = super::memory().unwrap();
         assert!(now > 1 << 16 && peak >= now / 2);
+        assert!(super::processor_seconds().unwrap() >= 0.0);
     }
 }

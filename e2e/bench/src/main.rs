@@ -73,20 +73,17 @@ fn run(args: RunArgs) -> anyhow::Result<()> {
     };
     let mut suite = Suite::new(args.quick, python)?;
     let peers = suite.python.start(2)?.call("versions", &json!({}))?;
-    let before = environment::load();
     for (name, case) in cases::ALL {
         if args.only.is_empty() || args.only.iter().any(|only| only == name) {
             say(name);
+            let load = environment::load();
             case(&mut suite).with_context(|| format!("benchmark {name}"))?;
+            suite.report.close(name, [load, environment::load()]);
         }
     }
-    let bars = suite.report.bars_table();
-    suite.report.table(bars);
     suite.report.environment = json!({
         "machine": environment::machine(),
         "peers": peers,
-        "loadBefore": before,
-        "loadAfter": environment::load(),
         "quick": suite.quick,
     });
     let text = serde_json::to_string_pretty(&suite.report)?;

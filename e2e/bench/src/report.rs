@@ -54,16 +54,12 @@ impl Table {
 }
 
 /// What the project promised, and what came out.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Bar {
-    /// What is measured.
-    pub(crate) what: String,
-    /// The promise.
-    pub(crate) promised: String,
-    /// The result.
-    pub(crate) measured: String,
-    /// Whether it keeps the promise.
-    pub(crate) met: bool,
+#[derive(Debug)]
+struct Bar {
+    what: String,
+    promised: String,
+    measured: String,
+    met: bool,
 }
 
 /// Everything a run found.
@@ -73,8 +69,9 @@ pub(crate) struct Report {
     pub(crate) environment: serde_json::Value,
     /// In the order they were measured.
     pub(crate) tables: Vec<Table>,
-    /// In the order they were measured.
-    pub(crate) bars: Vec<Bar>,
+    /// Of the running case.
+    #[serde(skip)]
+    bars: Vec<Bar>,
 }
 
 impl Report {
@@ -100,19 +97,18 @@ impl Report {
         });
     }
 
-    /// The bars as a table.
-    pub(crate) fn bars_table(&self) -> Table {
-        let mut table = Table::new("bars", ["what", "bar", "measured", "met"]);
-        for bar in &self.bars {
+    /// Ends a case: its bars become a table, with how busy the machine was around it.
+    pub(crate) fn close(&mut self, case: &str, loads: [f64; 2]) {
+        let mut table = Table::new(&format!("{case}/bars"), ["what", "bar", "measured", "met"]);
+        for bar in std::mem::take(&mut self.bars) {
             let met = if bar.met { "yes" } else { "**no**" };
-            table.row([
-                bar.what.clone(),
-                bar.promised.clone(),
-                bar.measured.clone(),
-                met.to_owned(),
-            ]);
+            table.row([bar.what, bar.promised, bar.measured, met.to_owned()]);
         }
-        table
+        let [before, after] = loads;
+        let load = format!("{before} and {after}");
+        let what = "load average of the machine, before and after".to_owned();
+        table.row([what, String::new(), load, String::new()]);
+        self.table(table);
     }
 }
 

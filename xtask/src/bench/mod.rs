@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Few sizes and repetitions: shows that everything runs.
     #[arg(long)]
     quick: bool,
-    /// These benchmarks only: route, counts, assignment, kmeans, predictor, fit.
+    /// These benchmarks only: route, counts, assignment, kmeans, predictor, fit, fit-large.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Write the results into docs/performance.md.

@@ -65,10 +65,6 @@ fn environment(found: &Value) -> String {
         ),
         ("memory", format!("{} GiB", machine["memoryGiB"])),
         (
-            "load average before and after",
-            format!("{} and {}", found["loadBefore"], found["loadAfter"]),
-        ),
-        (
             "commit, compiler",
             format!("{}, {}", text(&found["commit"]), text(&found["rust"])),
         ),

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// After this SciPy is stopped.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Measures all sizes.
 pub(super) fn run(suite: &mut Suite) -> anyhow::Result<()> {

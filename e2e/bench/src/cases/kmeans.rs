@@ -36,7 +36,7 @@ pub(super) fn run(suite: &mut Suite) -> anyhow::Result<()> {
     let sizes: &[(usize, usize, usize, usize)] = if suite.quick {
         &[(500, 8, 2, 1)]
     } else {
-        &[(1000, 16, 4, 5), (1000, 64, 4, 3), (10_000, 16, 1, 1)]
+        &[(1000, 16, 4, 3), (1000, 64, 2, 2), (10_000, 16, 1, 1)]
     };
     for (samples, clusters, starts, seeds) in sizes.iter().copied() {
         let (rows, dim) = unit_signatures(Geometry::new(48, 128, 8)?, samples, 31)?;

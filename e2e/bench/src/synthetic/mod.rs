@@ -1,6 +1,8 @@
 //! Seeded requests with the structure of real gates: domains of unequal traffic, experts of unequal popularity (Zipf), requests that
 //! differ inside a domain and sometimes blend two, and decode that resembles prefill.
 
+mod text;
+
 use coterie_locality::{ActivationCounts, Geometry, Sample, table::Fingerprint};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -25,6 +27,7 @@ pub(crate) struct Traffic {
     seed: u64,
     /// Logarithms of expert weights, [domains, L x E].
     domains: Vec<Vec<f32>>,
+    vocabulary: text::Vocabulary,
 }
 
 /// One request's counts.
@@ -52,7 +55,15 @@ impl Traffic {
             geometry,
             seed,
             domains,
+            vocabulary: text::Vocabulary::new(DOMAINS, seed),
         }
+    }
+
+    /// Prompt of a request, of its own domain, cut to this many bytes.
+    pub(crate) fn text(&self, number: usize, bytes: usize) -> Vec<u8> {
+        let domain = draw_domain(&mut self.rng(number));
+        let mut rng = self.rng(number ^ (1 << 40));
+        self.vocabulary.text(domain, bytes, &mut rng)
     }
 
     /// Requests `first..first + number`; each depends on its number only.
@@ -77,9 +88,13 @@ impl Traffic {
         Ok(requests.into_iter().map(sample).collect())
     }
 
+    /// Each request's own stretch of chance.
+    fn rng(&self, number: usize) -> Xoshiro256PlusPlus {
+        Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     fn request(&self, number: usize) -> anyhow::Result<Request> {
-        let mut rng =
-            Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut rng = self.rng(number);
         let domain = draw_domain(&mut rng);
         let other = rng.gen_bool(BLENDED).then(|| draw_domain(&mut rng));
         // 32 to 1024 prompt tokens, even over the logarithm.
