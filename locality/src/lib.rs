@@ -21,6 +21,7 @@ pub mod predictor;
 pub mod prefix_hash;
 #[cfg(test)]
 mod property;
+pub mod refit;
 pub mod sample;
 pub mod score;
 pub mod spearman;

@@ -2,6 +2,7 @@
 
 mod decision;
 mod domain_oracle;
+mod eldr_online;
 mod frequencies;
 #[cfg(test)]
 mod frequencies_tests;
@@ -18,6 +19,7 @@ mod ties;
 
 pub use decision::{Decision, Reason};
 pub use domain_oracle::{DomainOracle, DomainPools};
+pub use eldr_online::{EldrOnline, EldrOnlineError};
 pub use frequencies::{Frequencies, FrequenciesError};
 pub use least_loaded::LeastLoaded;
 pub use locality_band::{LocalityBand, LocalityBandError};
