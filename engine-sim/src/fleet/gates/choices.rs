@@ -63,6 +63,14 @@ impl Choices {
         Ok(Self { geometry, ids })
     }
 
+    /// No tokens.
+    pub fn none(geometry: Geometry) -> Self {
+        Self {
+            geometry,
+            ids: Ids::Narrow(Box::default()),
+        }
+    }
+
     /// Shape of the model.
     pub fn geometry(&self) -> Geometry {
         self.geometry

@@ -68,6 +68,17 @@ impl Recording {
         self.requests.is_empty()
     }
 
+    /// The same requests with the n-gram counts that `count` makes of their texts. Requests without text keep what they have.
+    #[must_use]
+    pub fn with_ngrams(mut self, count: impl Fn(&[u8]) -> Vec<(u32, u32)>) -> Self {
+        for request in &mut self.requests {
+            if let Some(ngrams) = request.text.as_deref().map(&count) {
+                Arc::make_mut(request).ngrams = ngrams;
+            }
+        }
+        self
+    }
+
     /// Name of a request's domain as recordings write it: `a`, `a+b` for a blend, empty if unknown.
     pub fn domain(&self, request: usize) -> String {
         let domains = self.requests.get(request).map_or(&[][..], |r| &r.domains);

@@ -28,6 +28,9 @@ fn a_recorded_file_is_read_whole_with_text_and_domains() {
         assert!(!request.text.as_ref().unwrap().is_empty());
         assert!((1..=2).contains(&request.domains.len()));
     }
+    let counted = recording.clone().with_ngrams(|text| vec![(1, text.len() as u32)]);
+    let lengths = |r: &Recording| r.requests[0].text.as_ref().unwrap().len() as u32;
+    assert_eq!(counted.requests[0].ngrams, [(1, lengths(&recording))]);
     let (pure, blended) = recording.pure_and_blended();
     assert_eq!(pure.len() + blended.len(), recording.len());
     let (first, rest) = recording.halves();
