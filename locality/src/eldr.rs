@@ -124,6 +124,8 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<CentroidTable, El
         // The file records how the fit went, not what held-out traffic looks like: drift has nothing to compare with until a re-fit.
         baselines: Baselines::default(),
         report: report.rounded(),
+        predictors: None,
+        text: None,
     };
     table.validate().map_err(|e| EldrError::Malformed(e.to_string()))?;
     Ok(table)

@@ -10,16 +10,19 @@ mod prepare;
 mod report;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use options::{FitError, FitOptions, LayerChoice, MIN_DECODE_SAMPLES, Tau};
-pub use report::{DistinctExperts, FitReport};
+pub use report::{DistinctExperts, FitReport, SourceReport};
 
 use crate::evaluate::{EvaluateOptions, EvaluationRequest, evaluate};
 use crate::kmeans::{self, KMeansOptions, kmeans};
+use crate::predictor::{PredictorReport, Predictors, learn};
 use crate::sample::Sample;
-use crate::table::CentroidTable;
+use crate::table::{CentroidTable, TextSource};
 use crate::transform::Transform;
 use prepare::Prepared;
+use text::TextFit;
 
 /// Fits a table. `previous` is the table in use, whose cluster numbers the new one keeps as far as it can. The same samples in the same
 /// order, options and previous table give the same result on every machine and thread count.
@@ -46,7 +49,8 @@ pub fn fit(
             ..KMeansOptions::default()
         },
     )?;
-    let centroids = keep_numbers(clustering.centroids, &transform, previous);
+    let old = previous.map(|p| (&p.transform, &p.centroids[..]));
+    let centroids = keep_numbers(clustering.centroids, &transform, old);
     let (held_out, held_weights) = prepared.signatures(&transform, &prepared.held_out)?;
     let measured = baselines::measure(&held_out, &held_weights, &centroids, dim, options);
     let mut table = CentroidTable {
@@ -60,7 +64,21 @@ pub fn fit(
         },
         baselines: measured.baselines,
         report: FitReport::default(),
+        predictors: None,
+        text: None,
     };
+    let of_model: Vec<&Sample> = samples
+        .iter()
+        .filter(|s| s.fingerprint.matches(&table.fingerprint))
+        .collect();
+    let same_model = |p: &&CentroidTable| p.fingerprint.matches(&table.fingerprint);
+    let predicted = predict(&of_model, &table.transform, options, previous.filter(same_model))?;
+    if predicted.predictors.is_some() {
+        table.version = 2;
+    }
+    table.predictors = predicted.predictors;
+    let (text, text_report) = predicted.text.unzip();
+    table.text = text;
     let rho = prepared.rho(&table.transform, options);
     table.baselines.rho = rho.map(|r| r.value);
     table.baselines.rho_se = rho.map(|r| r.standard_error);
@@ -77,6 +95,9 @@ pub fn fit(
         distinct_experts: simulated,
         predicted_gain: simulated.map(|s| s.gain()),
         seed: options.seed,
+        predictors: predicted.report,
+        predictors_kept: predicted.kept,
+        text: text_report,
     }
     .rounded();
     table.baselines = table.baselines.rounded();
@@ -86,17 +107,57 @@ pub fn fit(
 }
 
 /// Numbers clusters like the previous table's, where both live in the same signature space.
-fn keep_numbers(centroids: Vec<f32>, transform: &Transform, previous: Option<&CentroidTable>) -> Vec<f32> {
-    let same_space = |old: &&CentroidTable| {
-        old.transform.geometry() == transform.geometry() && old.transform.kept_layers() == transform.kept_layers()
+fn keep_numbers(centroids: Vec<f32>, transform: &Transform, previous: Option<(&Transform, &[f32])>) -> Vec<f32> {
+    let same_space = |(old, _): &(&Transform, &[f32])| {
+        old.geometry() == transform.geometry() && old.kept_layers() == transform.kept_layers()
     };
-    let Some(old) = previous.filter(same_space) else {
+    let Some((_, old)) = previous.filter(same_space) else {
         return centroids;
     };
-    match kmeans::align(&old.centroids, &centroids, transform.dim()) {
+    match kmeans::align(old, &centroids, transform.dim()) {
         Some(numbers) => kmeans::renumber(&centroids, transform.dim(), &numbers),
         None => centroids,
     }
+}
+
+/// What a fit gives beside the centroids of source Prefill.
+#[derive(Default)]
+struct Predicted {
+    predictors: Option<Predictors>,
+    report: Option<PredictorReport>,
+    kept: bool,
+    text: Option<(TextSource, SourceReport)>,
+}
+
+/// Learns predictors, or keeps those of the table in use, and fits source Text by them.
+fn predict(
+    samples: &[&Sample],
+    transform: &Transform,
+    options: &FitOptions,
+    previous: Option<&CentroidTable>,
+) -> Result<Predicted, FitError> {
+    let Some(how) = &options.predictors else {
+        return Ok(Predicted::default());
+    };
+    let learned = learn(transform.geometry(), samples, how)
+        .filter(|l| l.predictors.text().is_some() || l.predictors.prefill().is_some());
+    let old = previous.and_then(|p| p.predictors.as_ref());
+    let Some(predictors) = learned.as_ref().map(|l| &l.predictors).or(old) else {
+        return Ok(Predicted::default());
+    };
+    let fit = TextFit {
+        predictors,
+        learned: learned.as_ref(),
+        transform,
+        options,
+        previous,
+    };
+    Ok(Predicted {
+        text: fit.run(samples)?,
+        predictors: Some(predictors.clone()),
+        report: learned.as_ref().map(|l| l.report),
+        kept: learned.is_none(),
+    })
 }
 
 /// Simulated batches of held-out requests, or of all where too few are held out to fill small batches.

@@ -1,6 +1,7 @@
 //! What can be asked of a fit, and why it refuses.
 
 use crate::kmeans::{Balance, KMeansError};
+use crate::predictor::LearnOptions;
 use crate::table::MAX_CLUSTERS;
 use crate::transform::{TransformError, TransformKind};
 
@@ -50,6 +51,8 @@ pub struct FitOptions {
     pub resamples: usize,
     /// Requests in each simulated batch.
     pub batch: usize,
+    /// How to learn predictors; `None`: learn none, and have no source Text.
+    pub predictors: Option<LearnOptions>,
 }
 
 impl Default for FitOptions {
@@ -66,6 +69,7 @@ impl Default for FitOptions {
             pairs: 30_000,
             resamples: 200,
             batch: 16,
+            predictors: Some(LearnOptions::default()),
         }
     }
 }

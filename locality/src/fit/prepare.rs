@@ -14,8 +14,8 @@ use crate::transform::{Transform, TransformKind, fit_idf, normalise};
 use crate::vectors::pair_distances;
 
 /// Apart from the fit's own draws, so that changing one does not shift the others.
-const SPLIT_STREAM: u64 = 0x5350_4c49;
-const PAIR_STREAM: u64 = 0x5041_4952;
+pub(super) const SPLIT_STREAM: u64 = 0x5350_4c49;
+pub(super) const PAIR_STREAM: u64 = 0x5041_4952;
 
 pub(super) struct Prepared<'a> {
     samples: Vec<&'a Sample>,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::predictor::PredictorReport;
 use crate::table::nine_decimals;
 
 /// Mean distinct experts per layer and decode step of simulated batches, by policy.
@@ -81,4 +82,43 @@ pub struct FitReport {
     pub predicted_gain: Option<f64>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Predictors learned by this fit; absent where none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predictors: Option<PredictorReport>,
+    /// Whether the table keeps the predictors of the table in use, as too few samples had decode counts to learn new ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub predictors_kept: bool,
+    /// Source Text; the fields above are of source Prefill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<SourceReport>,
+}
+
+/// How the fit of source Text went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SourceReport {
+    /// Samples with text.
+    pub samples: u64,
+    /// Spearman correlation on held-out samples with decode counts; absent with too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rho: Option<f64>,
+    /// 95 % interval of `rho`, from resampled requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rho_interval: Option<[f64; 2]>,
+    /// Mean similarity of fitted samples to their centroid.
+    pub objective: f64,
+    /// Busiest cluster's share on held-out samples divided by 1/K.
+    pub balance: f64,
+}
+
+impl SourceReport {
+    /// The same numbers to nine decimals.
+    #[must_use]
+    pub fn rounded(mut self) -> Self {
+        self.objective = nine_decimals(self.objective);
+        self.balance = nine_decimals(self.balance);
+        self.rho = self.rho.map(nine_decimals);
+        self.rho_interval = self.rho_interval.map(|interval| interval.map(nine_decimals));
+        self
+    }
 }

@@ -44,7 +44,7 @@ fn options(clusters: usize) -> FitOptions {
         clusters,
         pairs: 4000,
         resamples: 50,
-        batch: 8,
+        batch: 16,
         ..FitOptions::default()
     }
 }
@@ -206,4 +206,43 @@ fn weights_shift_the_shares() {
     shares.sort_unstable_by(f64::total_cmp);
     assert!((shares[1] - 0.75).abs() < 0.1, "{shares:?}");
     assert!(table.baselines.requests < 50);
+}
+
+/// Samples with text: predictors of another test's requests, whose words tell their kind.
+#[test]
+fn learns_predictors_and_fits_source_text_on_unseen_predictions() {
+    use crate::sample::Source;
+    let requests = crate::predictor::test_requests(160, 11);
+    let (table, report) = fit(&requests, &options(4), None).unwrap();
+    let predictors = report.predictors.unwrap();
+    assert_eq!(
+        (table.version, predictors.samples, report.predictors_kept),
+        (2, 160, false)
+    );
+    assert!(predictors.text_error.unwrap() < predictors.mean_error);
+    let text = table.source(Source::Text).unwrap();
+    assert_eq!((text.clusters(), report.text.unwrap().samples), (4, 160));
+    assert!(report.text.unwrap().rho.unwrap() > 0.3, "{report:?}");
+    assert!(text.tau < 0.7, "a band of everything: {}", text.tau);
+    let bytes = table.encode(Precision::F32).unwrap();
+    assert_eq!(CentroidTable::decode(&bytes).unwrap(), table);
+    let half = table.encode(Precision::F16).unwrap();
+    assert_eq!(CentroidTable::decode(&half).unwrap().predictors, table.predictors);
+    for cut in [bytes.len() / 2, bytes.len() - 1] {
+        assert!(CentroidTable::decode(&bytes[..cut]).is_err());
+    }
+    // Without decode counts the predictors in use stay, and text is fitted by them.
+    let mut later = crate::predictor::test_requests(60, 12);
+    for sample in &mut later {
+        sample.decode_counts = None;
+    }
+    let (kept, report) = fit(&later, &options(4), Some(&table)).unwrap();
+    assert!(report.predictors_kept && report.predictors.is_none() && kept.text.is_some());
+    assert_eq!(kept.predictors, table.predictors);
+    let without = FitOptions {
+        predictors: None,
+        ..options(4)
+    };
+    let (plain, _) = fit(&requests, &without, None).unwrap();
+    assert_eq!((plain.version, plain.predictors, plain.text), (1, None, None));
 }

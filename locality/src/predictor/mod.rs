@@ -18,6 +18,9 @@ mod predictors;
 mod tests;
 mod train;
 
+#[cfg(test)]
+pub(crate) use tests::requests as test_requests;
+
 pub use frequencies::own_frequencies;
 pub use half_rows::MAX_RANK;
 pub use low_rank::LowRankMap;

@@ -39,6 +39,8 @@ fn table(kind: TransformKind, kept: Vec<u16>, clusters: usize, seed: u32) -> Cen
             samples: 7,
             ..FitReport::default()
         },
+        predictors: None,
+        text: None,
     }
 }
 
@@ -103,7 +105,7 @@ fn refuses_tables_that_contradict_themselves() {
         read.is_err()
     };
     assert!(!refused(&|_| {}));
-    assert!(refused(&|t| t.version = 2));
+    assert!(refused(&|t| t.version = 3));
     assert!(refused(&|t| t.tau = 3.0));
     assert!(refused(&|t| t.centroids[0] = 2.0));
     assert!(refused(&|t| t.centroids[0] = f32::NAN));

@@ -4,14 +4,19 @@ mod chunks;
 mod codec;
 #[cfg(test)]
 mod codec_tests;
+mod predictors;
+mod source;
 
 use serde::{Deserialize, Serialize};
 
 pub use chunks::{CHUNK_BYTES, chunk, digest, join};
 pub use codec::{FORMAT_VERSION, MAX_HEADER_BYTES, MAX_TABLE_BYTES, Precision};
+pub use source::{SourceView, TextSource};
 
 use crate::fit::FitReport;
 use crate::geometry::Geometry;
+use crate::predictor::Predictors;
+use crate::sample::Source;
 use crate::transform::Transform;
 
 /// Most clusters of a table.
@@ -80,6 +85,21 @@ pub struct Baselines {
 }
 
 impl Baselines {
+    fn validate(&self, clusters: usize) -> Result<(), TableError> {
+        let shares_fit = self.cluster_shares.is_empty() || self.cluster_shares.len() == clusters;
+        let (rho, rho_se) = (self.rho.unwrap_or(0.0), self.rho_se.unwrap_or(0.0));
+        let numbers = [self.fit_mean, self.fit_se, self.skew, rho, rho_se];
+        let sound = numbers.iter().chain(&self.cluster_shares).all(|v| v.is_finite())
+            && self.cluster_shares.iter().all(|s| (0.0..=1.0).contains(s));
+        if shares_fit && sound {
+            Ok(())
+        } else {
+            Err(TableError::Invalid(
+                "baselines do not fit the clusters or are not finite".into(),
+            ))
+        }
+    }
+
     /// The same numbers to nine decimals: they have no more to say, and their JSON reads back to exactly the same values.
     #[must_use]
     pub fn rounded(mut self) -> Self {
@@ -103,7 +123,7 @@ pub(crate) fn nine_decimals(value: f64) -> f64 {
 /// A centroid table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CentroidTable {
-    /// Version of the table's meaning; 1.
+    /// Version of the table's meaning: 1, or 2 with predictors or a text source.
     pub version: u32,
     /// Model it is valid for.
     pub fingerprint: Fingerprint,
@@ -117,6 +137,10 @@ pub struct CentroidTable {
     pub baselines: Baselines,
     /// How the fit went.
     pub report: FitReport,
+    /// What decode frequencies to expect of a request; absent without enough decode counts.
+    pub predictors: Option<Predictors>,
+    /// Centroids of source Text; the fields above are of source Prefill. See [`Self::source`].
+    pub text: Option<TextSource>,
 }
 
 /// Why a table was refused.
@@ -174,50 +198,27 @@ impl CentroidTable {
     /// Checks that all parts fit each other and all numbers are sound. Every decoded or fitted table has passed it.
     pub fn validate(&self) -> Result<(), TableError> {
         let invalid = |text: String| Err(TableError::Invalid(text));
-        if self.version != 1 {
-            return invalid(format!("version {} is not known; this build knows 1", self.version));
-        }
-        if self.fingerprint.geometry != *self.transform.geometry() {
-            return invalid("fingerprint and transform differ in geometry".into());
-        }
-        let dim = self.transform.dim();
-        let clusters = self.clusters();
-        if !(1..=MAX_CLUSTERS).contains(&clusters) || self.centroids.len() != clusters * dim {
+        if !(1..=2).contains(&self.version) {
             return invalid(format!(
-                "{} centroid values are not 1 to {MAX_CLUSTERS} rows of {dim}",
-                self.centroids.len()
+                "version {} is not known; this build knows 1 and 2",
+                self.version
             ));
         }
-        for (row, centroid) in self.centroids.chunks_exact(dim).enumerate() {
-            let norm = crate::score::dot(centroid, centroid).sqrt();
-            if !norm.is_finite() || (norm - 1.0).abs() > NORM_TOLERANCE {
-                return invalid(format!("centroid {row} has norm {norm}, 1 expected"));
+        if self.version == 1 && (self.predictors.is_some() || self.text.is_some()) {
+            return invalid("version 1 has neither predictors nor a text source".into());
+        }
+        let geometry = &self.fingerprint.geometry;
+        if self.predictors.as_ref().is_some_and(|p| p.geometry() != geometry) {
+            return invalid("fingerprint and predictors differ in geometry".into());
+        }
+        if self.text.is_some() && self.predictors.as_ref().is_none_or(|p| p.text().is_none()) {
+            return invalid("a text source without a map of text".into());
+        }
+        for source in [Source::Prefill, Source::Text] {
+            if let Some(part) = self.source(source) {
+                part.validate(geometry)?;
             }
         }
-        if !self.tau.is_finite() || !(0.0..=2.0).contains(&self.tau) {
-            return invalid(format!("tau is {}, must be 0 to 2", self.tau));
-        }
-        self.validate_baselines(clusters)
-    }
-
-    fn validate_baselines(&self, clusters: usize) -> Result<(), TableError> {
-        let b = &self.baselines;
-        let shares_fit = b.cluster_shares.is_empty() || b.cluster_shares.len() == clusters;
-        let numbers = [
-            b.fit_mean,
-            b.fit_se,
-            b.skew,
-            b.rho.unwrap_or(0.0),
-            b.rho_se.unwrap_or(0.0),
-        ];
-        let sound = numbers.iter().chain(&b.cluster_shares).all(|v| v.is_finite())
-            && b.cluster_shares.iter().all(|s| (0.0..=1.0).contains(s));
-        if shares_fit && sound {
-            Ok(())
-        } else {
-            Err(TableError::Invalid(
-                "baselines do not fit the clusters or are not finite".into(),
-            ))
-        }
+        Ok(())
     }
 }

@@ -35,6 +35,8 @@ fn table(model: &str, requests: &[usize]) -> Vec<u8> {
         tau: 0.01,
         baselines: Baselines::default(),
         report: FitReport::default(),
+        predictors: None,
+        text: None,
     };
     table.encode(Precision::F32).unwrap()
 }

@@ -38,6 +38,7 @@ pub(crate) fn measure(args: &MeasureArgs) -> anyhow::Result<()> {
     let samples = Traffic::new(geometry, 51).samples(args.samples)?;
     let before = environment::memory().context("no /proc/self/status")?;
     let options = FitOptions {
+        predictors: None,
         clusters: args.clusters,
         ..FitOptions::default()
     };

@@ -136,6 +136,7 @@ impl Calibration {
         };
         let samples: Vec<Sample> = self.calibrating.requests.iter().map(sample).collect();
         let options = FitOptions {
+            predictors: None,
             clusters: workers,
             ..options(rule)
         };

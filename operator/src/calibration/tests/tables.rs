@@ -124,6 +124,8 @@ fn payload() -> Vec<u8> {
         tau: 0.1,
         baselines: coterie_locality::table::Baselines::default(),
         report: coterie_locality::fit::FitReport::default(),
+        predictors: None,
+        text: None,
     };
     table.encode(Precision::F32).unwrap()
 }
