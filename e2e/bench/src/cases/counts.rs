@@ -92,7 +92,13 @@ fn one(suite: &mut Suite, geometry: Geometry, descr: &str, table: &mut Table) ->
     anyhow::ensure!(own.as_ref() == Some(&sums), "numpy counts differently");
     let rate = body.len() as f64 / whole.median() / 1e9;
     table.row([
-        format!("{}x{}, {descr}", geometry.layers, geometry.experts),
+        // Without the bar of "|u1", which would end a cell.
+        format!(
+            "{}x{}, {}",
+            geometry.layers,
+            geometry.experts,
+            descr.trim_start_matches('|')
+        ),
         format!("{:.1} MB", body.len() as f64 / 1e6),
         human(whole.median()),
         format!("{rate:.2} GB/s"),

@@ -95,6 +95,7 @@ impl Decision {
             clusters,
             layer_selection: LayerChoice::All,
             restarts: 1,
+            predictors: None,
             ..FitOptions::default()
         };
         let (table, _) = fit(&samples, &options, None)?;
