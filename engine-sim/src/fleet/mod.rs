@@ -4,6 +4,7 @@
 mod chance;
 pub mod cli;
 pub mod compare;
+pub mod evaluate;
 pub mod gates;
 pub mod law;
 pub mod outcome;

@@ -24,6 +24,51 @@ pub enum Command {
     Run(RunArgs),
     /// Run policies side by side over the same arrivals and several seeds; print tables or JSON.
     Compare(CompareArgs),
+    /// Compare policies over a range of loads; print one line per load and policy, and draw it.
+    Sweep(SweepArgs),
+    /// Make every table and figure of the evaluation.
+    Evaluate(EvaluateArgs),
+}
+
+/// Arguments of `sweep`.
+#[derive(Clone, Debug, Args)]
+pub struct SweepArgs {
+    /// Requests, workers and load.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    /// Requests per worker that the loads are made for.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64")]
+    pub batch: Vec<f64>,
+    /// Policies, or policy/predictor.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "LeastLoaded,EldrStatic,LocalityBand,MarginalCost"
+    )]
+    pub policies: Vec<Contender>,
+    /// Seeds, from 1 on.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// Draw the change of TPOT p50 against LeastLoaded into this SVG file.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// Arguments of `evaluate`.
+#[derive(Clone, Debug, Args)]
+pub struct EvaluateArgs {
+    /// Recorded gates: the first half calibrates, the rest is judged.
+    #[arg(long, value_name = "FILE")]
+    pub gates: PathBuf,
+    /// Folder of the recorded model's tokenizer, for predictions from text.
+    #[arg(long, value_name = "DIR")]
+    pub tokenizer: Option<PathBuf>,
+    /// Folder of the figures; tables go into the Markdown file of the same name beside it.
+    #[arg(long, value_name = "DIR", default_value = "docs/evaluation")]
+    pub out: PathBuf,
+    /// Fewer seeds and requests: a look, not the evaluation.
+    #[arg(long)]
+    pub quick: bool,
 }
 
 /// Requests, workers and load.
@@ -97,7 +142,7 @@ pub struct CompareArgs {
     #[arg(long, value_delimiter = ',', default_values_t = Rule::ALL)]
     pub policies: Vec<Rule>,
     /// Predictors of policies that go by one.
-    #[arg(long, value_delimiter = ',', default_values_t = Predictor::ALL)]
+    #[arg(long, value_delimiter = ',', default_values_t = [Predictor::Prefill, Predictor::PrefillMap, Predictor::Truth])]
     pub predictors: Vec<Predictor>,
     /// Seeds, from 1 on.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -12,7 +12,6 @@ use crate::fleet::steering::{Contender, Rule};
 
 pub(super) fn compare(args: &CompareArgs, out: &mut dyn Write) -> Result<()> {
     let world = World::load(&args.fleet)?;
-    let law = |work: &_| world.step_s(work);
     let contenders = contenders(args);
     let seeds: Vec<u64> = (1..=u64::from(args.seeds)).collect();
     let mut results: Vec<CaseResult> = Vec::new();
@@ -22,7 +21,7 @@ pub(super) fn compare(args: &CompareArgs, out: &mut dyn Write) -> Result<()> {
         } else {
             format!("rate {rate}")
         };
-        let case = case(&world, &law, &args.fleet, name, rate, batch);
+        let case = case(&world, &args.fleet, name, rate, batch);
         let bar = bar(contenders.len() * seeds.len(), &case.name);
         let result = run(&case, &contenders, &seeds, &|| bar.inc(1))?;
         bar.finish_and_clear();

@@ -2,8 +2,10 @@
 
 mod args;
 mod compare;
+mod evaluate;
 mod progress;
 mod run;
+mod sweep;
 mod world;
 
 use anyhow::Result;
@@ -15,5 +17,7 @@ pub fn execute(cli: &Cli, out: &mut dyn std::io::Write) -> Result<()> {
     match &cli.command {
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::compare(args, out),
+        Command::Sweep(args) => sweep::sweep(args, out),
+        Command::Evaluate(args) => evaluate::evaluate(args, out),
     }
 }

@@ -26,8 +26,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<()> {
         Some(rate) => rate,
         None => world.rate(&args.fleet, args.batch)?,
     };
-    let law = |work: &_| world.step_s(work);
-    let case = case(&world, &law, &args.fleet, "run".into(), rate, args.batch);
+    let case = case(&world, &args.fleet, "run".into(), rate, args.batch);
     let arrivals = case.arrivals(args.seed);
     args.policy.steering(&world.calibration, args.fleet.workers as usize)?;
     let begun = Instant::now();

@@ -5,7 +5,8 @@ use anyhow::{Context, Result, ensure};
 use super::args::FleetArgs;
 use crate::fleet::compare::{Case, rate_for_batch};
 use crate::fleet::gates::Recording;
-use crate::fleet::simulate::{Activity, FleetOptions, StepWork};
+use crate::fleet::law::DecodeLaw;
+use crate::fleet::simulate::{Activity, FleetOptions};
 use crate::fleet::steering::Calibration;
 use crate::tokenizer::TextCodec;
 
@@ -13,7 +14,7 @@ use crate::tokenizer::TextCodec;
 pub(super) struct World {
     pub(super) calibration: Calibration,
     pub(super) activity: Activity,
-    law: [f64; 3],
+    pub(super) law: DecodeLaw,
 }
 
 impl World {
@@ -32,14 +33,12 @@ impl World {
         Ok(Self {
             calibration: Calibration::new(calibrating, judged),
             activity,
-            law: [args.step_base_ms, args.step_per_expert_ms, args.step_per_request_ms].map(|ms| ms / 1e3),
+            law: DecodeLaw::linear(
+                args.step_base_ms / 1e3,
+                args.step_per_expert_ms / 1e3,
+                args.step_per_request_ms / 1e3,
+            ),
         })
-    }
-
-    /// Seconds of a step.
-    pub(super) fn step_s(&self, work: &StepWork) -> f64 {
-        let [base, per_expert, per_request] = self.law;
-        base + per_expert * f64::from(work.busiest_rank) + per_request * f64::from(work.batch)
     }
 
     /// Arrivals a second at which workers run `batch` requests each.
@@ -54,7 +53,7 @@ impl World {
         };
         Ok(rate_for_batch(
             &self.activity,
-            &|w| self.step_s(w),
+            &self.law,
             args.workers as usize,
             batch,
             output,
@@ -64,20 +63,13 @@ impl World {
 }
 
 /// The fleet of the arguments, `batch` being the mean load to expect.
-pub(super) fn case<'a>(
-    world: &'a World,
-    law: crate::fleet::simulate::StepTime<'a>,
-    args: &FleetArgs,
-    name: String,
-    rate: f64,
-    batch: f64,
-) -> Case<'a> {
+pub(super) fn case<'a>(world: &'a World, args: &FleetArgs, name: String, rate: f64, batch: f64) -> Case<'a> {
     let running = (batch * f64::from(args.workers)).ceil() as usize;
     Case {
         name,
         calibration: &world.calibration,
         activity: &world.activity,
-        step_time: law,
+        law: &world.law,
         ranks: None,
         options: FleetOptions {
             unmeasured: (running * 3, running + running / 5),

@@ -4,11 +4,13 @@ use rayon::prelude::*;
 
 use super::arrivals::laps;
 use super::result::{CaseResult, ContenderResult};
+use crate::fleet::gates::Recording;
+use crate::fleet::law::DecodeLaw;
 use crate::fleet::outcome::{Summary, Unconserved, check, summarise};
-use crate::fleet::simulate::{
-    Activity, Arrival, FirstToken, FleetOptions, Outcome, RankMasks, Setup, Steering, StepTime, simulate,
-};
+use crate::fleet::placement::StepCost;
+use crate::fleet::simulate::{Activity, FirstToken, FleetOptions, Outcome, Setup, Steering, simulate};
 use crate::fleet::steering::{Calibration, Contender, ContenderError};
+use crate::fleet::workload::Arrival;
 
 /// Called after every finished run.
 pub type Progress<'a> = &'a (dyn Fn() + Sync);
@@ -23,9 +25,9 @@ pub struct Case<'a> {
     /// Gates of the judged requests.
     pub activity: &'a Activity,
     /// Step law.
-    pub step_time: StepTime<'a>,
+    pub law: &'a DecodeLaw,
     /// Ranks of a worker.
-    pub ranks: Option<&'a RankMasks>,
+    pub ranks: Option<(&'a Recording, &'a StepCost)>,
     /// The fleet.
     pub options: FleetOptions,
     /// Router replicas.
@@ -69,7 +71,7 @@ impl Case<'_> {
         let setup = Setup {
             options: &self.options,
             activity: self.activity,
-            step_time: self.step_time,
+            law: self.law,
             ranks: self.ranks,
             seed,
         };
@@ -85,8 +87,8 @@ impl Case<'_> {
     /// Figures of an outcome.
     pub fn summary(&self, outcome: &Outcome) -> Summary {
         let judged = self.calibration.judged();
-        summarise(outcome, &|gates| {
-            judged.requests.get(gates as usize).is_some_and(|r| r.is_blended())
+        summarise(outcome, &|request| {
+            judged.requests.get(request).is_some_and(|r| r.is_blended())
         })
     }
 }

@@ -42,10 +42,12 @@ pub struct Summary {
     pub preempted: u64,
     /// Requests started anew after a loss.
     pub restarted: u64,
+    /// Times that routers fitted their centroids anew.
+    pub refits: u64,
 }
 
 /// Makes the figures. `blended` says which rows of the gates blend domains.
-pub fn summarise(outcome: &Outcome, blended: &dyn Fn(u32) -> bool) -> Summary {
+pub fn summarise(outcome: &Outcome, blended: &dyn Fn(usize) -> bool) -> Summary {
     let count = |end: End| outcome.journeys.iter().filter(|j| j.end == end).count() as u64;
     let measured = outcome.journeys.get(outcome.measured.clone()).unwrap_or(&[]);
     let tpot = |keep: &dyn Fn(&Journey) -> bool| {
@@ -59,8 +61,8 @@ pub fn summarise(outcome: &Outcome, blended: &dyn Fn(u32) -> bool) -> Summary {
         failed: count(End::Failed),
         refused: count(End::Refused),
         tpot_ms: tpot(&|_| true),
-        pure_tpot_ms: tpot(&|j| !blended(j.arrival.gates)),
-        blended_tpot_ms: tpot(&|j| blended(j.arrival.gates)),
+        pure_tpot_ms: tpot(&|j| !blended(j.arrival.request)),
+        blended_tpot_ms: tpot(&|j| blended(j.arrival.request)),
         ttft_ms: Percentiles::of(measured.iter().filter_map(Journey::ttft_s).map(|s| s * 1e3).collect()),
         distinct: tally.distinct as f64 / steps / layers,
         distinct_of_tokens: tally.distinct_of_tokens as f64 / tally.batch.max(1) as f64 / layers,
@@ -72,5 +74,6 @@ pub fn summarise(outcome: &Outcome, blended: &dyn Fn(u32) -> bool) -> Summary {
         tokens_per_s: tally.batch as f64 / outcome.measured_s().max(1e-9),
         preempted: tally.preempted,
         restarted: tally.restarted,
+        refits: tally.refits,
     }
 }

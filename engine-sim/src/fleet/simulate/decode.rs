@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 
 use super::activity::Activity;
+use crate::fleet::gates::Recording;
+use crate::fleet::law::{DecodeLaw, StepWork};
+use crate::fleet::placement::StepCost;
 
 /// What a decode worker may hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,9 +57,9 @@ pub(super) enum Life {
     Gone,
 }
 
-/// Work of the step that has begun.
+/// What the step that has begun has to do.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StepWork {
+pub struct StepCount {
     /// Distinct experts, summed over layers.
     pub distinct: u32,
     /// Distinct experts of the busiest rank, summed over layers; equals `distinct` without expert parallelism.
@@ -69,6 +72,17 @@ pub struct StepWork {
     pub recompute_s: f64,
 }
 
+impl StepCount {
+    /// Seconds under a law.
+    pub fn seconds(&self, law: &DecodeLaw) -> f64 {
+        law.seconds(&StepWork {
+            experts: f64::from(self.busiest_rank),
+            batch: f64::from(self.batch),
+            kv_tokens: self.kv_tokens as f64,
+        })
+    }
+}
+
 pub(super) struct DecodeWorker {
     pub(super) life: Life,
     pub(super) incarnation: u32,
@@ -76,7 +90,7 @@ pub(super) struct DecodeWorker {
     pub(super) running: Vec<Running>,
     pub(super) waiting: VecDeque<Running>,
     pub(super) kv_used: u64,
-    pub(super) work: StepWork,
+    pub(super) work: StepCount,
     pub(super) step_s: f64,
     union: Vec<u64>,
 }
@@ -90,7 +104,7 @@ impl DecodeWorker {
             running: Vec::new(),
             waiting: VecDeque::new(),
             kv_used: 0,
-            work: StepWork::default(),
+            work: StepCount::default(),
             step_s: 0.0,
             union: vec![0; row_words],
         }
@@ -106,9 +120,9 @@ impl DecodeWorker {
     pub(super) fn begin(
         &mut self,
         activity: &Activity,
-        ranks: Option<&RankMasks>,
+        ranks: Option<(&Recording, &mut StepCost)>,
         options: &DecodeOptions,
-    ) -> Option<(StepWork, u32)> {
+    ) -> Option<(StepCount, u32)> {
         let mut recompute_tokens = 0u64;
         while self.running.len() < options.max_batch
             && let Some(next) = self.waiting.front()
@@ -144,9 +158,15 @@ impl DecodeWorker {
             self.union.iter_mut().zip(row).for_each(|(u, b)| *u |= b);
         }
         let distinct = self.union.iter().map(|w| w.count_ones()).sum();
-        self.work = StepWork {
+        let busiest_rank = ranks.map_or(distinct, |(recording, cost)| {
+            for job in &self.running {
+                cost.add(&recording.requests[job.gates as usize].decode, job.generated as usize);
+            }
+            cost.finish().slowest
+        });
+        self.work = StepCount {
             distinct,
-            busiest_rank: ranks.map_or(distinct, |r| r.busiest(&self.union)),
+            busiest_rank,
             kv_tokens: self.kv_used,
             batch: self.running.len() as u32,
             recompute_s: recompute_tokens as f64 * options.recompute_per_token_s,
@@ -175,43 +195,6 @@ impl DecodeWorker {
     #[cfg(test)]
     pub(super) fn union(&self) -> &[u64] {
         &self.union
-    }
-}
-
-/// Which experts each rank of an expert-parallel worker computes: a mask per layer and rank.
-///
-/// With more than one copy of an expert the rank that has it first in `homes` computes it.
-#[derive(Clone, Debug)]
-pub struct RankMasks {
-    ranks: usize,
-    words: usize,
-    /// `[layers][ranks][words]`.
-    masks: Vec<u64>,
-}
-
-impl RankMasks {
-    /// `homes[layer * experts + expert]` is the rank of an expert; ranks beyond `ranks` are taken modulo.
-    pub fn new(geometry: &coterie_locality::Geometry, ranks: usize, homes: &[u16]) -> Self {
-        let (words, ranks) = (geometry.experts.div_ceil(64), ranks.max(1));
-        let mut masks = vec![0; geometry.layers * ranks * words];
-        for (cell, rank) in homes.iter().take(geometry.cells()).enumerate() {
-            let (layer, expert) = (cell / geometry.experts, cell % geometry.experts);
-            let rank = usize::from(*rank) % ranks;
-            masks[(layer * ranks + rank) * words + expert / 64] |= 1 << (expert % 64);
-        }
-        Self { ranks, words, masks }
-    }
-
-    /// Sum over layers of the distinct experts of the rank that has most of them.
-    pub(super) fn busiest(&self, union: &[u64]) -> u32 {
-        let layers = union.chunks_exact(self.words);
-        layers
-            .zip(self.masks.chunks_exact(self.ranks * self.words))
-            .map(|(used, ranks)| {
-                let on = |mask: &[u64]| mask.iter().zip(used).map(|(m, u)| (m & u).count_ones()).sum::<u32>();
-                ranks.chunks_exact(self.words).map(on).max().unwrap_or(0)
-            })
-            .sum()
     }
 }
 

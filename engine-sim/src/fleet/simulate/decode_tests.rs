@@ -1,9 +1,8 @@
 //! Batches, KV and ranks of one worker.
 
-use coterie_locality::Geometry;
-
 use super::super::testing::recording;
 use super::*;
+use crate::fleet::placement::{Copies, Placement};
 
 fn activity() -> Activity {
     Activity::new(&recording(
@@ -87,10 +86,11 @@ fn a_request_larger_than_the_cache_runs_alone() {
 
 #[test]
 fn the_slowest_rank_is_counted_per_layer() {
-    let geometry = Geometry::new(2, 8, 2).unwrap();
-    // Layer 0: experts 0..4 on rank 0; layer 1: even experts on rank 0.
-    let homes = [0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1];
-    let masks = RankMasks::new(&geometry, 2, &homes);
-    assert_eq!(masks.busiest(&[0b111, 0b11_0011]), 3 + 2);
-    assert_eq!(RankMasks::new(&geometry, 1, &homes).busiest(&[0b111, 0b11_0011]), 7);
+    let recording = recording((2, 8, 2), &[&[0, 1, 0, 1, 0, 1, 2, 3], &[1, 2, 4, 5, 6, 7, 2, 3]]);
+    let placement = Placement::linear(recording.geometry, 2, 0).unwrap();
+    let mut cost = StepCost::new(&placement, Copies::One);
+    let mut worker = worker(&[job(0, 10, 2), job(1, 20, 1)]);
+    let ranks = Some((&recording, &mut cost));
+    let (work, _) = worker.begin(&activity(), ranks, &DecodeOptions::default()).unwrap();
+    assert_eq!((work.distinct, work.busiest_rank), (7, 3 + 2));
 }

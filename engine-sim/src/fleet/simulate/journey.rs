@@ -1,21 +1,7 @@
 //! One request's way through the fleet.
 
 use super::events::Nanos;
-
-/// A request that comes in.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Arrival {
-    /// Seconds since the start.
-    pub time_s: f64,
-    /// Request of the recording whose gates it has.
-    pub gates: u32,
-    /// Tokens of its prompt.
-    pub prompt_tokens: u32,
-    /// Tokens to generate, at least 1.
-    pub output_tokens: u32,
-    /// Conversation it belongs to, with the tokens at its start that were already prefilled for it.
-    pub session: Option<(u64, u32)>,
-}
+use crate::fleet::workload::Arrival;
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,22 +5,35 @@ use coterie_locality::policy::{LeastLoaded, RoundRobin};
 use super::testing::recording;
 use super::*;
 use crate::fleet::compare::laps;
+use crate::fleet::law::{DecodeLaw, PrefillLaw};
 use crate::fleet::outcome::{check, summarise};
+use crate::fleet::workload::Arrival;
 
 fn blind() -> Steering {
     Steering {
         policy: Box::new(LeastLoaded),
         knowledge: std::sync::Arc::default(),
         table: None,
+        refit: None,
+        marginal: None,
     }
 }
 
-fn run(options: &FleetOptions, law: StepTime<'_>, arrivals: &[Arrival], routers: Vec<Steering>) -> Outcome {
+fn fixed(seconds: f64) -> PrefillLaw {
+    PrefillLaw {
+        fixed: seconds,
+        per_token: 0.0,
+        per_token_squared: 0.0,
+        weights: 0.0,
+    }
+}
+
+fn run(options: &FleetOptions, law: &DecodeLaw, arrivals: &[Arrival], routers: Vec<Steering>) -> Outcome {
     let activity = Activity::new(&recording((1, 4, 1), &[&[0, 1], &[1, 2], &[2, 3]]));
     let setup = Setup {
         options,
         activity: &activity,
-        step_time: law,
+        law,
         ranks: None,
         seed: 7,
     };
@@ -44,14 +57,13 @@ fn prefill_queue_is_an_m_d_1_queue() {
     let mut options = FleetOptions::plain(1);
     options.prefill = Some(PrefillOptions {
         workers: 1,
-        base_s: 0.01,
-        per_token_s: 0.0,
+        law: fixed(0.01),
         max_batch_tokens: 0,
     });
     options.first_token = FirstToken::Prefill;
     for utilisation in [0.3, 0.7] {
         let arrivals = arrivals(utilisation / 0.01, 40_000, 1);
-        let outcome = run(&options, &|_| 1e-6, &arrivals, vec![blind()]);
+        let outcome = run(&options, &DecodeLaw::linear(1e-6, 0.0, 0.0), &arrivals, vec![blind()]);
         let summary = summarise(&outcome, &|_| false);
         let wait_ms = summary.ttft_ms.mean - 10.0;
         let expected_ms = utilisation * 10.0 / (2.0 * (1.0 - utilisation));
@@ -68,7 +80,7 @@ fn a_batch_whose_steps_cost_by_the_request_is_processor_sharing() {
     let options = FleetOptions::plain(1);
     for utilisation in [0.3, 0.7] {
         let arrivals = arrivals(utilisation / 0.01, 10_000, 200);
-        let outcome = run(&options, &|w| 50e-6 * f64::from(w.batch), &arrivals, vec![blind()]);
+        let outcome = run(&options, &DecodeLaw::linear(0.0, 0.0, 50e-6), &arrivals, vec![blind()]);
         let sum: f64 = outcome.journeys.iter().map(|j| seconds(j.ended - j.at)).sum();
         let (mean, expected) = (sum / 10_000.0, 0.01 / (1.0 - utilisation));
         assert!(
@@ -82,7 +94,7 @@ fn a_batch_whose_steps_cost_by_the_request_is_processor_sharing() {
 fn littles_law_holds() {
     let options = FleetOptions::plain(3);
     let arrivals = arrivals(50.0, 3000, 40);
-    let law = |w: &StepWork| 4e-3 + 1e-3 * f64::from(w.distinct) + 1e-4 * f64::from(w.batch);
+    let law = DecodeLaw::linear(4e-3, 1e-3, 1e-4);
     let outcome = run(&options, &law, &arrivals, vec![blind()]);
     let time: f64 = outcome.journeys.iter().map(|j| seconds(j.ended - j.at)).sum();
     assert!(
@@ -100,7 +112,7 @@ fn same_seed_same_run_and_other_seeds_another() {
         max_age_s: 5.0,
     };
     let arrivals = arrivals(80.0, 800, 30);
-    let law = |w: &StepWork| 4e-3 + 1e-3 * f64::from(w.distinct);
+    let law = DecodeLaw::linear(4e-3, 1e-3, 0.0);
     let once = run(&options, &law, &arrivals, vec![blind(), blind(), blind()]);
     let again = run(&options, &law, &arrivals, vec![blind(), blind(), blind()]);
     let json = |o: &Outcome| serde_json::to_string(&summarise(o, &|_| false)).unwrap();
@@ -115,7 +127,7 @@ fn same_seed_same_run_and_other_seeds_another() {
 #[test]
 fn several_routers_that_exchange_balance_better_than_alone() {
     let arrivals = arrivals(300.0, 4000, 30);
-    let law = |w: &StepWork| 1e-3 + 1e-3 * f64::from(w.batch);
+    let law = DecodeLaw::linear(1e-3, 0.0, 1e-3);
     let mut p99 = Vec::new();
     for visibility in [
         Visibility::OwnOnly,
@@ -139,11 +151,10 @@ fn a_lost_worker_fails_streams_and_restarts_what_had_not_answered() {
     let mut options = FleetOptions::plain(2);
     options.prefill = Some(PrefillOptions {
         workers: 1,
-        base_s: 1e-3,
-        per_token_s: 0.0,
+        law: fixed(1e-3),
         max_batch_tokens: 0,
     });
-    options.hand_off_base_s = 0.05;
+    options.transfer.latency = 0.05;
     options.load_s = 1.0;
     let at = |at_s, change| ScriptLine { at_s, change };
     options.script = vec![
@@ -153,12 +164,7 @@ fn a_lost_worker_fails_streams_and_restarts_what_had_not_answered() {
         at(8.0, Change::Scale(1)),
     ];
     let arrivals = arrivals(60.0, 900, 50);
-    let outcome = run(
-        &options,
-        &|w| 4e-3 + 1e-3 * f64::from(w.batch),
-        &arrivals,
-        vec![blind()],
-    );
+    let outcome = run(&options, &DecodeLaw::linear(4e-3, 0.0, 1e-3), &arrivals, vec![blind()]);
     let summary = summarise(&outcome, &|_| false);
     assert!(summary.failed > 0 && summary.restarted > 0, "{summary:?}");
     assert_eq!(summary.finished + summary.failed + summary.refused, 900);
@@ -172,6 +178,11 @@ fn a_lost_worker_fails_streams_and_restarts_what_had_not_answered() {
 
 #[test]
 fn without_live_workers_requests_are_refused() {
-    let outcome = run(&FleetOptions::plain(0), &|_| 1e-3, &arrivals(10.0, 5, 2), vec![blind()]);
+    let outcome = run(
+        &FleetOptions::plain(0),
+        &DecodeLaw::linear(1e-3, 0.0, 0.0),
+        &arrivals(10.0, 5, 2),
+        vec![blind()],
+    );
     assert!(outcome.journeys.iter().all(|j| j.end == End::Refused));
 }

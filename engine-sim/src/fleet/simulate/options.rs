@@ -3,9 +3,7 @@
 use super::decode::DecodeOptions;
 use super::prefill::PrefillOptions;
 use super::view::Visibility;
-
-/// Seconds of a decode step with this work, given by a law.
-pub type StepTime<'a> = &'a (dyn Fn(&super::StepWork) -> f64 + Sync);
+use crate::fleet::law::TransferLaw;
 
 /// When the decode worker is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,10 +56,8 @@ pub struct FleetOptions {
     pub decode: DecodeOptions,
     /// The prefill pool; `None`: plain workers, requests go straight into a batch.
     pub prefill: Option<PrefillOptions>,
-    /// KV hand-off: seconds beside its tokens.
-    pub hand_off_base_s: f64,
-    /// KV hand-off: seconds per prompt token.
-    pub hand_off_per_token_s: f64,
+    /// KV hand-off; takes no time without a prefill pool.
+    pub transfer: TransferLaw,
     /// When the decode worker is chosen.
     pub choice: Choice,
     /// Who sends the first token.
@@ -85,8 +81,11 @@ impl FleetOptions {
             decode_workers,
             decode: DecodeOptions::default(),
             prefill: None,
-            hand_off_base_s: 0.0,
-            hand_off_per_token_s: 0.0,
+            transfer: TransferLaw {
+                latency: 0.0,
+                bytes_per_token: 0.0,
+                bytes_per_second: 1.0,
+            },
             choice: Choice::AfterPrefill,
             first_token: FirstToken::Decode,
             visibility: Visibility::OwnOnly,

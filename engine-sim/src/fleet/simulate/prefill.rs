@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
+use crate::fleet::law::PrefillLaw;
+
 /// The prefill pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrefillOptions {
     /// Workers.
     pub workers: usize,
-    /// Time of a prefill step beside its tokens, in seconds.
-    pub base_s: f64,
-    /// Time per prompt token that is computed, in seconds.
-    pub per_token_s: f64,
+    /// Time of a step. Prompts of one step attend to themselves only; their tokens are taken as one prompt's.
+    pub law: PrefillLaw,
     /// Prompt tokens that one step takes at most; a longer prompt has a step of its own. 0: one prompt at a time.
     pub max_batch_tokens: u64,
 }
@@ -58,7 +58,7 @@ impl PrefillWorker {
             self.step.extend(self.queue.pop_front());
         }
         self.queued_tokens -= tokens;
-        Some(options.base_s + options.per_token_s * tokens as f64)
+        Some(options.law.seconds(tokens as f64, 0.0))
     }
 
     /// Ends the step: moves its prompts to `done`.
@@ -83,8 +83,12 @@ mod tests {
     fn steps_take_prompts_in_order_as_they_fit() {
         let mut options = PrefillOptions {
             workers: 1,
-            base_s: 1.0,
-            per_token_s: 0.5,
+            law: PrefillLaw {
+                fixed: 1.0,
+                per_token: 0.5,
+                per_token_squared: 0.0,
+                weights: 0.0,
+            },
             max_batch_tokens: 10,
         };
         let (mut worker, mut done) = (PrefillWorker::default(), Vec::new());

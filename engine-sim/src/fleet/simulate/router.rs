@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coterie_locality::policy::{Candidates, Frequencies, Policy, WorkerId};
+use coterie_locality::policy::{Candidates, Frequencies, MarginalCost, Policy, UnionSummary, WorkerId};
 use coterie_locality::{Assignment, CentroidTable, assign, scores};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::events::{Nanos, seconds};
+use super::refit::{Refit, Refitter};
 use super::view::{View, Visibility};
 
 /// What a router can know of a request before it is decoded, by row of the gates.
@@ -33,6 +34,10 @@ pub struct Steering {
     pub knowledge: Arc<Knowledge>,
     /// The table, for policies that compare signatures with centroids.
     pub table: Option<Arc<CentroidTable>>,
+    /// Whether its centroids move.
+    pub refit: Option<Refit>,
+    /// The policy's own view of batches, where routers exchange summaries of it.
+    pub marginal: Option<Arc<MarginalCost>>,
 }
 
 pub(super) struct Router {
@@ -43,12 +48,18 @@ pub(super) struct Router {
     ids: Vec<WorkerId>,
     loads: Vec<f32>,
     similarity: Vec<f32>,
+    /// A table of its own, where centroids move.
+    moving: Option<(CentroidTable, Refitter)>,
+    scored: Vec<f32>,
     rng: Xoshiro256PlusPlus,
 }
 
 impl Router {
     pub(super) fn new(steering: Steering, rng: Xoshiro256PlusPlus) -> Self {
+        let table = steering.table.as_deref().cloned();
         Self {
+            moving: table.zip(steering.refit.map(Refitter::new)),
+            scored: Vec::new(),
             steering,
             view: View::default(),
             assignment: Assignment::default(),
@@ -76,9 +87,22 @@ impl Router {
     pub(super) fn choose(&mut self, gates: u32, now: Nanos, visibility: &Visibility, live: &[u32]) -> Option<u32> {
         self.view.loads(now, visibility, live, &mut self.loads);
         let (row, knowledge) = (gates as usize, &self.steering.knowledge);
+        let signature = (knowledge.dim > 0)
+            .then(|| knowledge.signatures.get(row * knowledge.dim..(row + 1) * knowledge.dim))
+            .flatten();
+        if let (Some((table, refitter)), Some(signature)) = (&mut self.moving, signature) {
+            self.scored.resize(table.clusters(), 0.0);
+            let score = |table: &CentroidTable, out: &mut [f32]| scores(table, signature, out).is_ok();
+            if score(table, &mut self.scored)
+                && refitter.seen(seconds(now), gates, &self.scored, &knowledge.signatures, table)
+            {
+                score(table, &mut self.scored);
+            }
+        }
         let clusters = self.steering.table.as_ref().map_or(0, |t| t.clusters());
         let scored = (clusters > 0).then(|| knowledge.clusters.get(row * clusters..(row + 1) * clusters));
-        let similarity = scored.flatten().map(|scores| {
+        let moved = self.moving.is_some().then_some(self.scored.as_slice());
+        let similarity = moved.or(scored.flatten()).map(|scores| {
             self.similarity.resize(live.len(), -1.0);
             self.assignment.similarity(scores, &mut self.similarity);
             self.similarity.as_slice()
@@ -88,9 +112,7 @@ impl Router {
             loads: &self.loads,
             similarity,
             workers: &self.ids,
-            signature: (knowledge.dim > 0)
-                .then(|| knowledge.signatures.get(row * knowledge.dim..(row + 1) * knowledge.dim))
-                .flatten(),
+            signature,
             frequencies: frequencies.map(AsRef::as_ref),
             domain: knowledge.domains.get(row).copied().flatten(),
             now: seconds(now),
@@ -114,6 +136,23 @@ impl Router {
             frequencies.map(AsRef::as_ref),
             seconds(now),
         );
+    }
+
+    /// Fits that this router made.
+    pub(super) fn fits(&self) -> u32 {
+        self.moving.as_ref().map_or(0, |(_, refitter)| refitter.fits)
+    }
+
+    /// What this router's requests use at a worker, for the other routers.
+    pub(super) fn union(&self, worker: u32) -> Option<UnionSummary> {
+        self.steering.marginal.as_ref()?.summary(WorkerId(u64::from(worker)))
+    }
+
+    /// What the other routers' requests use at a worker.
+    pub(super) fn set_others(&self, worker: u32, others: &UnionSummary) {
+        if let Some(marginal) = &self.steering.marginal {
+            marginal.set_others(WorkerId(u64::from(worker)), others);
+        }
     }
 
     /// Streams from a worker took `step_s` per token.

@@ -1,19 +1,26 @@
 //! The loop: take the next event, let it happen, schedule what follows.
 
+mod changes;
+mod exchange;
+
 use std::collections::HashMap;
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::activity::Activity;
-use super::decode::{DecodeWorker, Life, RankMasks, Running};
+use super::decode::{DecodeWorker, Life, Running};
 use super::events::{Agenda, Event, Nanos, nanos, seconds};
-use super::journey::{Arrival, End, Journey};
-use super::options::{Change, Choice, FirstToken, FleetOptions, StepTime};
+use super::journey::{End, Journey};
+use super::options::{Choice, FirstToken, FleetOptions};
 use super::prefill::{PrefillWorker, Prompt};
 use super::router::{Router, Steering};
 use super::tally::Tally;
 use super::view::Visibility;
+use crate::fleet::gates::Recording;
+use crate::fleet::law::DecodeLaw;
+use crate::fleet::placement::StepCost;
+use crate::fleet::workload::Arrival;
 
 /// Steps of a worker behind each observation that routers get of its time per token.
 const OBSERVED_STEPS: u32 = 8;
@@ -25,10 +32,10 @@ pub struct Setup<'a> {
     pub options: &'a FleetOptions,
     /// Gates of the requests.
     pub activity: &'a Activity,
-    /// Seconds of a decode step.
-    pub step_time: StepTime<'a>,
-    /// Expert-parallel ranks of every decode worker.
-    pub ranks: Option<&'a RankMasks>,
+    /// Time of a decode step.
+    pub law: &'a DecodeLaw,
+    /// Expert-parallel ranks of every decode worker, and the recording behind `activity`.
+    pub ranks: Option<(&'a Recording, &'a StepCost)>,
     /// Seed of routers' chances and of the requests' spread over routers.
     pub seed: u64,
 }
@@ -59,6 +66,7 @@ pub fn simulate(setup: &Setup<'_>, routers: Vec<Steering>, arrivals: &[Arrival])
         }
     }
     fleet.tally.in_decode(fleet.now, 0);
+    fleet.tally.refits = fleet.routers.iter().map(|r| u64::from(r.fits())).sum();
     Outcome {
         measured: fleet.measured(),
         journeys: fleet.journeys,
@@ -84,6 +92,7 @@ struct Fleet<'a> {
     tally: Tally,
     /// Prefill worker that holds a conversation's prefix.
     prefixes: HashMap<u64, u32>,
+    ranks: Option<StepCost>,
     rng: Xoshiro256PlusPlus,
     done: Vec<Prompt>,
     finished: Vec<(u32, bool)>,
@@ -138,6 +147,7 @@ impl<'a> Fleet<'a> {
                 ..Tally::default()
             },
             prefixes: HashMap::new(),
+            ranks: setup.ranks.map(|(_, cost)| cost.clone()),
             rng: Xoshiro256PlusPlus::seed_from_u64(setup.seed ^ 0x0F1E_E700),
             done: Vec::new(),
             finished: Vec::new(),
@@ -211,17 +221,14 @@ impl<'a> Fleet<'a> {
         }
         let journey = &self.journeys[request as usize];
         let (arrival, attempt) = (journey.arrival, journey.attempt);
-        let cached = arrival
-            .session
-            .and_then(|(id, prefix)| Some((*self.prefixes.get(&id)?, prefix)));
+        let prefix = arrival.shared_prefix_tokens;
+        let cached = self.prefixes.get(&arrival.session).filter(|_| prefix > 0);
         let least = || {
             let loads = self.prefill.iter().map(PrefillWorker::requests).enumerate();
             loads.min_by_key(|(w, n)| (*n, *w)).map_or(0, |(w, _)| w as u32)
         };
-        let (worker, prefix) = cached.unwrap_or_else(|| (least(), 0));
-        if let Some((id, _)) = arrival.session {
-            self.prefixes.insert(id, worker);
-        }
+        let (worker, prefix) = cached.map_or_else(|| (least(), 0), |worker| (*worker, prefix));
+        self.prefixes.insert(arrival.session, worker);
         let tokens = arrival.prompt_tokens.saturating_sub(prefix).max(1);
         self.tally.prefill_tokens += u64::from(tokens);
         let prompt = Prompt {
@@ -275,7 +282,7 @@ impl<'a> Fleet<'a> {
         self.tally.decisions += 1;
         let router = self.routers.get_mut(journey.router as usize);
         let visibility = &self.setup.options.visibility;
-        let chosen = router.and_then(|r| r.choose(journey.arrival.gates, self.now, visibility, &self.live));
+        let chosen = router.and_then(|r| r.choose(journey.arrival.request as u32, self.now, visibility, &self.live));
         let Some(worker) = chosen else {
             self.end(request, End::Refused);
             return false;
@@ -298,7 +305,7 @@ impl<'a> Fleet<'a> {
             self.handed_off(request, attempt);
         } else {
             let tokens = f64::from(journey.arrival.prompt_tokens);
-            let takes = options.hand_off_base_s + options.hand_off_per_token_s * tokens;
+            let takes = options.transfer.seconds(tokens);
             self.agenda
                 .at(self.now + nanos(takes), Event::HandedOff { request, attempt });
         }
@@ -320,7 +327,7 @@ impl<'a> Fleet<'a> {
         }
         self.decode[worker as usize].waiting.push_back(Running {
             request,
-            gates: arrival.gates,
+            gates: arrival.request as u32,
             context: arrival.prompt_tokens + journey.tokens,
             generated: journey.tokens,
             wanted: arrival.output_tokens.max(1),
@@ -335,12 +342,13 @@ impl<'a> Fleet<'a> {
     fn begin_step(&mut self, worker: u32) {
         let setup = self.setup;
         let decode = &mut self.decode[worker as usize];
-        let Some((work, preempted)) = decode.begin(setup.activity, setup.ranks, &setup.options.decode) else {
+        let ranks = setup.ranks.map(|(recording, _)| recording).zip(self.ranks.as_mut());
+        let Some((work, preempted)) = decode.begin(setup.activity, ranks, &setup.options.decode) else {
             return;
         };
         self.tally.preempted += u64::from(preempted);
         decode.stepping = true;
-        decode.step_s = (setup.step_time)(&work) + work.recompute_s;
+        decode.step_s = work.seconds(setup.law) + work.recompute_s;
         // At least a nanosecond: time must pass, whatever the law says.
         let ends = self.now + nanos(decode.step_s).max(1);
         let incarnation = decode.incarnation;
@@ -393,117 +401,8 @@ impl<'a> Fleet<'a> {
         let journey = &mut self.journeys[request as usize];
         if let (true, Some(worker)) = (journey.held, journey.worker) {
             let router = &mut self.routers[journey.router as usize];
-            router.leaves(journey.arrival.gates, worker, journey.dispatched, self.now);
+            router.leaves(journey.arrival.request as u32, worker, journey.dispatched, self.now);
             (journey.held, journey.dispatched) = (false, false);
-        }
-    }
-
-    /// The worker under a request died: a fresh attempt if nothing was sent to the client yet, else it fails.
-    fn again(&mut self, request: u32) {
-        let journey = &mut self.journeys[request as usize];
-        let by_decode = u64::from(journey.tokens);
-        if journey.first.is_some() || journey.attempt + 1 >= self.setup.options.attempts {
-            self.tally.lost_tokens += by_decode;
-            self.end(request, End::Failed);
-            return;
-        }
-        self.release(request);
-        self.tally.restarted += 1;
-        self.journeys[request as usize].attempt += 1;
-        self.start(request);
-    }
-
-    fn change(&mut self, change: Change) {
-        match change {
-            Change::Start(count) => (0..count).for_each(|_| self.start_worker()),
-            Change::Drain(worker) => self.drain(worker),
-            Change::Lose(worker) => self.lose(worker),
-            Change::Scale(wanted) => {
-                let up = |w: &&DecodeWorker| matches!(w.life, Life::Live | Life::Starting);
-                let now = self.decode.iter().filter(up).count() as u32;
-                (now..wanted).for_each(|_| self.start_worker());
-                for _ in wanted..now {
-                    let newest = self
-                        .decode
-                        .iter()
-                        .rposition(|w| matches!(w.life, Life::Live | Life::Starting));
-                    if let Some(worker) = newest {
-                        self.drain(worker as u32);
-                    }
-                }
-            }
-        }
-    }
-
-    fn start_worker(&mut self) {
-        let worker = self.decode.len() as u32;
-        let row_words = self.setup.activity.row_words();
-        self.decode.push(DecodeWorker::new(Life::Starting, row_words));
-        self.tally.request_s.push(0.0);
-        self.observing.push((0, 0.0));
-        let loaded = self.now + nanos(self.setup.options.load_s);
-        self.agenda.at(loaded, Event::Loaded(worker));
-    }
-
-    fn drain(&mut self, worker: u32) {
-        if let Some(decode) = self.decode.get_mut(worker as usize)
-            && matches!(decode.life, Life::Live | Life::Starting)
-        {
-            // Requests on their way to it are still welcome.
-            decode.life = Life::Draining;
-            self.membership();
-        }
-    }
-
-    fn lose(&mut self, worker: u32) {
-        let Some(decode) = self.decode.get_mut(worker as usize) else {
-            return;
-        };
-        decode.life = Life::Gone;
-        decode.incarnation += 1;
-        decode.stepping = false;
-        decode.kv_used = 0;
-        let mut under: Vec<u32> = decode.running.drain(..).map(|job| job.request).collect();
-        under.extend(decode.waiting.drain(..).map(|job| job.request));
-        self.membership();
-        for request in under {
-            self.tally.in_decode(self.now, -1);
-            self.again(request);
-        }
-    }
-
-    fn membership(&mut self) {
-        self.live = (0..self.decode.len() as u32)
-            .filter(|w| self.decode[*w as usize].life == Life::Live)
-            .collect();
-        for router in &mut self.routers {
-            router.workers(&self.live, self.decode.len());
-        }
-    }
-
-    fn scrape(&mut self) {
-        if let Visibility::Reports {
-            interval_s, delay_s, ..
-        } = self.setup.options.visibility
-        {
-            for router in &mut self.routers {
-                let counts = self.decode.iter().map(DecodeWorker::requests);
-                router.view.scrape(self.now, delay_s, counts);
-            }
-            self.agenda.at(self.now + nanos(interval_s).max(1), Event::Scrape);
-        }
-    }
-
-    fn exchange(&mut self) {
-        if let Visibility::Exchange { interval_s, delay_s } = self.setup.options.visibility {
-            let all: Vec<u32> = (0..self.decode.len())
-                .map(|w| self.routers.iter().map(|r| r.view.own[w]).sum())
-                .collect();
-            for router in &mut self.routers {
-                let others = all.iter().zip(&router.view.own).map(|(all, own)| all - own).collect();
-                router.view.tell(self.now, delay_s, others);
-            }
-            self.agenda.at(self.now + nanos(interval_s).max(1), Event::Exchange);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Sums over all that happened, for means and for checks that nothing was lost.
 
-use super::decode::StepWork;
+use super::decode::StepCount;
 use super::events::Nanos;
 
 /// Sums of a run.
@@ -36,6 +36,8 @@ pub struct Tally {
     pub lost_tokens: u64,
     /// Decisions by the routers, whole run.
     pub decisions: u64,
+    /// Times that a router fitted its centroids anew, whole run.
+    pub refits: u64,
     /// Integral of requests in the decode pool over time, request-seconds, whole run.
     pub in_decode_s: f64,
     pub(super) in_decode: u64,
@@ -43,7 +45,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn step(&mut self, worker: usize, work: &StepWork, step_s: f64, measured: bool) {
+    pub(super) fn step(&mut self, worker: usize, work: &StepCount, step_s: f64, measured: bool) {
         self.all_steps += 1;
         self.all_step_tokens += u64::from(work.batch);
         if measured {

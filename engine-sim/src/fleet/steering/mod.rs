@@ -2,6 +2,7 @@
 
 mod calibration;
 mod contender;
+mod learned;
 mod predictor;
 mod rule;
 

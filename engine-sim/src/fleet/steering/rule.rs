@@ -20,20 +20,32 @@ pub enum Rule {
     DomainOracle,
     /// ELDR's rule with a fixed table: tau 0.1, no load guard, ties to the lowest index.
     EldrStatic,
+    /// The same with centroids fitted anew every second on the last five seconds, as ELDR's camera-ready runs.
+    EldrOnline,
     /// Coterie's locality band: tau from the table, load guard, ties by chance.
     LocalityBand,
+    /// The same, centroids fitted anew when skew or fit says that traffic has drifted.
+    BandOnSignal,
+    /// Marginal cost, without a table.
+    MarginalCost,
+    /// Marginal cost, its forecast sharpened by a table's similarity.
+    MarginalCostTable,
 }
 
 impl Rule {
     /// All of them, load balancers first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::RoundRobin,
         Self::Random,
         Self::LeastLoaded,
         Self::PowerOfTwoChoices,
         Self::DomainOracle,
         Self::EldrStatic,
+        Self::EldrOnline,
         Self::LocalityBand,
+        Self::BandOnSignal,
+        Self::MarginalCost,
+        Self::MarginalCostTable,
     ];
 
     /// The name used in tables and on the command line.
@@ -45,7 +57,11 @@ impl Rule {
             Self::PowerOfTwoChoices => "PowerOfTwoChoices",
             Self::DomainOracle => "DomainOracle",
             Self::EldrStatic => "EldrStatic",
+            Self::EldrOnline => "EldrOnline",
             Self::LocalityBand => "LocalityBand",
+            Self::BandOnSignal => "BandOnSignal",
+            Self::MarginalCost => "MarginalCost",
+            Self::MarginalCostTable => "MarginalCostTable",
         }
     }
 
@@ -62,9 +78,14 @@ impl Rule {
         !self.is_load_balancer() && self != Self::DomainOracle
     }
 
+    /// Whether its table is fitted as ELDR fits.
+    pub fn is_eldr(self) -> bool {
+        matches!(self, Self::EldrStatic | Self::EldrOnline)
+    }
+
     /// Whether it needs a fitted table.
     pub fn needs_table(self) -> bool {
-        matches!(self, Self::EldrStatic | Self::LocalityBand)
+        !matches!(self, Self::DomainOracle | Self::MarginalCost) && !self.is_load_balancer()
     }
 }
 
