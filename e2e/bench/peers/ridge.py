@@ -9,7 +9,8 @@ from files import load
 
 BUCKETS = 1 << 14
 RANK = 32
-PENALTIES = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]
+# Text features have length 1, frequencies are far shorter: the small ones are for them.
+PENALTIES = [0.0003, 0.003, 0.03, 0.1, 0.3, 1.0, 10.0]
 
 
 @functools.lru_cache(maxsize=4)
