@@ -5,40 +5,72 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use coterie_calibrator::{
-    args::{Cli, Command},
+    args::{Cli, Command, RunArgs},
     commands,
-    error::Error,
+    error::{EXIT_INFRASTRUCTURE, EXIT_USAGE, Error},
     outcome,
+    output::Done,
 };
-use coterie_service::{EXIT_BAD_CONFIGURATION, Readiness, Shutdown, health_server, metrics::Metrics};
+use coterie_service::{Readiness, ServiceArgs, Shutdown, health_server, metrics::Metrics};
+use tokio_util::sync::CancellationToken;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// Log of commands that answer a person, unless another is asked for: what they have to say is on standard output.
+const QUIET_LOG: &str = "warn";
+
+fn main() -> ExitCode {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(help) => {
             let _ = help.print();
             return if help.use_stderr() {
-                EXIT_BAD_CONFIGURATION.into()
+                EXIT_USAGE.into()
             } else {
                 ExitCode::SUCCESS
             };
         }
     };
-    match prepare(&cli).await {
-        Ok(shutdown) => match interruptible(cli.command, shutdown).await {
-            Ok(line) => {
-                println(&line);
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                tracing::error!(reason = error.reason(), "{error}");
-                error.exit_code().into()
-            }
-        },
+    if !cli.command.is_service() && cli.service.log == ServiceArgs::default().log {
+        QUIET_LOG.clone_into(&mut cli.service.log);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln(&format!("coterie-calibrator: no runtime: {error}"));
+            return EXIT_INFRASTRUCTURE.into();
+        }
+    };
+    let code = runtime.block_on(answer(cli));
+    // An interrupted fit may go on for seconds: nothing of it is wanted any more, and the process's end ends it.
+    runtime.shutdown_background();
+    code
+}
+
+async fn answer(cli: Cli) -> ExitCode {
+    let (json, service) = (cli.command.json(), cli.command.is_service());
+    let shutdown = match prepare(&cli).await {
+        Ok(shutdown) => shutdown,
         Err(error) => {
             eprintln(&format!("coterie-calibrator: {error:#}"));
-            EXIT_BAD_CONFIGURATION.into()
+            return EXIT_USAGE.into();
+        }
+    };
+    match interruptible(cli.command, shutdown).await {
+        Ok(text) => {
+            if !text.is_empty() {
+                println(&text);
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            if service {
+                tracing::error!(reason = error.reason(), "{error}");
+            } else {
+                eprintln(&format!("coterie-calibrator: {error}"));
+            }
+            if json {
+                println(&error.json());
+            }
+            error.exit_code().into()
         }
     }
 }
@@ -53,28 +85,53 @@ async fn prepare(cli: &Cli) -> Result<Shutdown> {
     Ok(shutdown)
 }
 
+/// Runs a command; the first signal ends it. Returns what to print.
 async fn interruptible(command: Command, shutdown: Shutdown) -> Result<String, Error> {
     let stop = shutdown.token();
-    match command {
-        Command::Run(args) => {
-            let result = tokio::select! {
-                result = commands::run(&args) => result,
-                () = stop.cancelled() => Err(Error::Interrupted),
-            };
-            let told = match &result {
-                Ok((table, report)) => outcome::succeeded(table.clone(), report.clone()),
-                Err(error) => outcome::failed(error),
-            };
-            outcome::write(&args.termination_log, &told);
-            result.map(|(table, _)| format!("published {table}"))
-        }
+    let done = match command {
+        Command::Run(args) => return run(&args, &stop).await,
         Command::Collect(args) => tokio::select! {
             result = commands::collect(&args) => result,
             () = stop.cancelled() => Err(Error::Interrupted),
         },
-        Command::Fit(args) => commands::fit(&args),
-        Command::Inspect(args) => commands::inspect(&args),
+        Command::Fit(args) => computed(&stop, move || commands::fit(&args)).await,
+        Command::Inspect(args) => computed(&stop, move || commands::inspect(&args)).await,
+        Command::Diff(args) => computed(&stop, move || commands::diff(&args)).await,
+        Command::Evaluate(args) => computed(&stop, move || commands::evaluate(&args)).await,
+        Command::Import(args) => computed(&stop, move || commands::import(&args)).await,
+        Command::Export(args) => computed(&stop, move || commands::export(&args)).await,
+        Command::Convert(args) => computed(&stop, move || commands::convert(&args)).await,
+    }?;
+    let writing = tokio::task::spawn_blocking(move || done.save(&stop).map(|()| done.text));
+    writing
+        .await
+        .map_err(|error| Error::infrastructure("Crashed", error.to_string()))?
+}
+
+/// Work of a thread of its own, so that a signal is noticed whatever it does.
+async fn computed(
+    stop: &CancellationToken,
+    work: impl FnOnce() -> Result<Done, Error> + Send + 'static,
+) -> Result<Done, Error> {
+    tokio::select! {
+        result = tokio::task::spawn_blocking(work) => {
+            result.map_err(|error| Error::infrastructure("Crashed", error.to_string()))?
+        }
+        () = stop.cancelled() => Err(Error::Interrupted),
     }
+}
+
+async fn run(args: &RunArgs, stop: &CancellationToken) -> Result<String, Error> {
+    let result = tokio::select! {
+        result = commands::run(args) => result,
+        () = stop.cancelled() => Err(Error::Interrupted),
+    };
+    let told = match &result {
+        Ok((table, report)) => outcome::succeeded(table.clone(), report.clone()),
+        Err(error) => outcome::failed(error),
+    };
+    outcome::write(&args.termination_log, &told);
+    result.map(|(table, _)| format!("published {table}"))
 }
 
 fn println(line: &str) {

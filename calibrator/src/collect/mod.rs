@@ -3,11 +3,9 @@
 //! - [`prompts`]: reading the given prompts;
 //! - [`probe`]: generating and replaying them on engines that return routed experts;
 //! - [`answer`]: token ids and experts from an engine's answer;
-//! - [`live`]: the routers' reservoirs;
-//! - [`file`](mod@file): files of samples.
+//! - [`live`]: the routers' reservoirs.
 
 pub mod answer;
-pub mod file;
 pub mod live;
 pub mod probe;
 pub mod prompts;

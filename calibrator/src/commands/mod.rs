@@ -1,26 +1,19 @@
 //! The subcommands.
 
-mod files;
+mod collect;
+mod convert;
+mod diff;
+mod evaluate;
+mod exchange;
+mod fit;
+mod inspect;
 mod run;
 
-pub use files::{collect, fit, inspect};
+pub use collect::collect;
+pub use convert::convert;
+pub use diff::diff;
+pub use evaluate::evaluate;
+pub use exchange::{export, import};
+pub use fit::fit;
+pub use inspect::inspect;
 pub use run::run;
-
-use std::time::{Duration, Instant};
-
-use coterie_locality::{CentroidTable, Sample, fit as locality_fit};
-
-use crate::error::Error;
-
-/// Fits a table; returns how long it took.
-fn fit_table(samples: Vec<Sample>, clusters: usize, seed: u64) -> Result<(CentroidTable, Duration), Error> {
-    let begun = Instant::now();
-    let options = locality_fit::FitOptions {
-        clusters,
-        seed,
-        ..locality_fit::FitOptions::default()
-    };
-    let (table, _) =
-        locality_fit::fit(&samples, &options, None).map_err(|error| Error::input("FitFailed", error.to_string()))?;
-    Ok((table, begun.elapsed()))
-}

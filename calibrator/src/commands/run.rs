@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use coterie_crds::v1alpha1::RunReport;
-use coterie_locality::{Sample, table::Precision};
+use coterie_locality::{FitOptions, Sample, table::Precision};
 use kube::Client;
 
-use super::fit_table;
+use super::fit::fit_samples;
 use crate::{
     args::{RunArgs, Source},
     collect::{live::Routers, probe::Probe, prompts},
@@ -36,12 +36,17 @@ pub async fn run(args: &RunArgs) -> Result<(String, RunReport), Error> {
         seconds = collected.as_secs_f64(),
         "samples collected"
     );
-    let (clusters, seed) = (args.clusters, args.seed);
-    let fitted = tokio::task::spawn_blocking(move || fit_table(samples, clusters, seed));
-    let (table, fitting) = fitted
+    let options = FitOptions {
+        clusters: args.clusters,
+        seed: args.seed,
+        ..FitOptions::default()
+    };
+    let begun = Instant::now();
+    let fitted = tokio::task::spawn_blocking(move || fit_samples(&samples, &options, None));
+    let table = fitted
         .await
         .map_err(|error| Error::infrastructure("FitCrashed", error.to_string()))??;
-    publish_table(args, &table, collected, fitting).await
+    publish_table(args, &table, collected, begun.elapsed()).await
 }
 
 async fn collect(args: &RunArgs) -> Result<Vec<Sample>, Error> {

@@ -2,12 +2,9 @@
 
 use std::net::TcpListener;
 
-use coterie_calibrator::{
-    args::{FitArgs, InspectArgs},
-    collect::{file, probe::Probe},
-    commands,
-};
+use coterie_calibrator::collect::probe::Probe;
 
+use crate::cli::Bench;
 use crate::common::{engine, fingerprint, recorded_prompts};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,31 +33,19 @@ async fn prompts_give_samples_with_both_counts_and_a_table_with_rho() {
             .all(|(a, b)| a.prefill_counts == b.prefill_counts)
     );
 
-    let folder = tempfile::tempdir().unwrap();
-    let (file, table) = (folder.path().join("samples"), folder.path().join("table"));
-    file::write(&file, &samples).unwrap();
-    let fit = FitArgs {
-        samples: file.clone(),
-        clusters: 4,
-        out: table.clone(),
-        seed: 1,
-        json: true,
-    };
-    let report: serde_json::Value = serde_json::from_str(&commands::fit(&fit).unwrap()).unwrap();
+    let bench = Bench::new();
+    bench.samples("samples", &samples);
+    let fitted = bench.json("fit samples --clusters 4 --out table");
     assert_eq!(
-        (&report["clusters"], &report["samples"], &report["replayed"]),
+        (
+            &fitted["clusters"],
+            &fitted["report"]["samples"],
+            &fitted["report"]["decodeSamples"]
+        ),
         (&4.into(), &120.into(), &120.into())
     );
-    let rho: f64 = report["rho"].as_str().unwrap().parse().unwrap();
+    let rho = fitted["report"]["rho"].as_f64().unwrap();
     assert!(rho > 0.3, "the recording's rho is about 0.6, the fit says {rho}");
-    for path in [file, table] {
-        let text = commands::inspect(&InspectArgs {
-            file: path,
-            json: false,
-        })
-        .unwrap();
-        assert!(text.contains("tiny-moe"), "{text}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

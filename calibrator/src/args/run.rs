@@ -1,68 +1,10 @@
-//! Command line.
+//! Arguments of `run` and `collect`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use coterie_locality::{Fingerprint, Geometry};
-use coterie_service::ServiceArgs;
+use clap::{Args, ValueEnum};
 
-use crate::error::Error;
-
-/// Collects samples, fits and publishes centroid tables.
-///
-/// Exit codes: 0 done, 64 bad flags, 65 the input is at fault (a retry does the same again), 75 something outside failed (retry), 130 interrupted.
-#[derive(Parser, Debug)]
-#[command(name = "coterie-calibrator", version)]
-pub struct Cli {
-    /// Flags that every binary has.
-    #[command(flatten)]
-    pub service: ServiceArgs,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// What to do.
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    /// Collect, fit and publish a CentroidTable: what a calibration Job runs.
-    Run(RunArgs),
-    /// Generate and replay prompts on engines and write the samples to a file.
-    Collect(CollectArgs),
-    /// Fit a table to a file of samples.
-    Fit(FitArgs),
-    /// Print what a table file or a sample file holds.
-    Inspect(InspectArgs),
-}
-
-/// The model that samples and table are of.
-#[derive(Args, Clone, Debug)]
-pub struct ModelArgs {
-    /// Served model name.
-    #[arg(long)]
-    pub model: String,
-    /// MoE layers.
-    #[arg(long)]
-    pub layers: usize,
-    /// Experts per layer.
-    #[arg(long)]
-    pub experts: usize,
-    /// Experts chosen per token and layer.
-    #[arg(long)]
-    pub top_k: usize,
-}
-
-impl ModelArgs {
-    /// Checks the geometry's bounds.
-    ///
-    /// # Errors
-    /// When a number is out of bounds.
-    pub fn fingerprint(&self) -> Result<Fingerprint, Error> {
-        let geometry = Geometry::new(self.layers, self.experts, self.top_k)
-            .map_err(|error| Error::input("BadGeometry", error.to_string()))?;
-        Ok(Fingerprint::new(self.model.clone(), geometry))
-    }
-}
+use super::ModelArgs;
 
 /// Where a run takes its samples from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -145,33 +87,4 @@ pub struct CollectArgs {
     /// File to write.
     #[arg(long)]
     pub out: PathBuf,
-}
-
-/// Arguments of `fit`.
-#[derive(Args, Clone, Debug)]
-pub struct FitArgs {
-    /// File of samples, as `collect` writes it.
-    pub samples: PathBuf,
-    /// Clusters: expert domains of the decode pool.
-    #[arg(long)]
-    pub clusters: usize,
-    /// Table file to write.
-    #[arg(long)]
-    pub out: PathBuf,
-    /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Print the report as JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `inspect`.
-#[derive(Args, Clone, Debug)]
-pub struct InspectArgs {
-    /// A table or sample file.
-    pub file: PathBuf,
-    /// Print as JSON.
-    #[arg(long)]
-    pub json: bool,
 }

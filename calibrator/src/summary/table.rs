@@ -1,0 +1,110 @@
+//! What a table holds.
+
+use coterie_locality::{Geometry, fit::FitReport, table::Baselines, transform::TransformKind};
+use serde::Serialize;
+
+use super::lines;
+use crate::input::TableFile;
+
+/// What a table holds.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TableSummary {
+    kind: &'static str,
+    digest: String,
+    bytes: usize,
+    model: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    geometry: Geometry,
+    transform: TransformKind,
+    kept_layers: Vec<u16>,
+    clusters: usize,
+    tau: f32,
+    baselines: Baselines,
+    report: FitReport,
+    /// Seconds that the fit took; only where it was fitted just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fit_seconds: Option<f64>,
+}
+
+impl TableSummary {
+    /// Describes a table; `fit_seconds` where it was fitted just now.
+    pub fn of(file: &TableFile, fit_seconds: Option<f64>) -> Self {
+        let table = &file.table;
+        Self {
+            kind: "table",
+            digest: file.digest.clone(),
+            bytes: file.bytes,
+            model: table.fingerprint.model.clone(),
+            revision: table.fingerprint.revision.clone(),
+            geometry: table.fingerprint.geometry,
+            transform: table.transform.kind(),
+            kept_layers: table.transform.kept_layers().to_vec(),
+            clusters: table.clusters(),
+            tau: table.tau,
+            baselines: table.baselines.clone(),
+            report: table.report.clone(),
+            fit_seconds: fit_seconds.map(|seconds| (seconds * 1e3).round() / 1e3),
+        }
+    }
+
+    /// Lines for a person.
+    pub fn text(&self) -> String {
+        let (report, base) = (&self.report, &self.baselines);
+        let interval = |[low, high]: [f64; 2]| format!(" ({low:.3} to {high:.3})");
+        let rho = report
+            .rho
+            .map(|rho| format!("{rho:.3}{}", report.rho_interval.map(interval).unwrap_or_default()));
+        let simulated = report.distinct_experts.map(|d| {
+            format!(
+                "{:.2} with the table, {:.2} least loaded, {:.2} random (batches of {})",
+                d.table, d.least_loaded, d.random, d.batch
+            )
+        });
+        lines([
+            ("digest", Some(self.digest.clone())),
+            ("bytes", Some(self.bytes.to_string())),
+            ("model", Some(self.model.clone())),
+            ("revision", self.revision.clone()),
+            ("geometry", Some(self.geometry.to_string())),
+            (
+                "transform",
+                Some(format!(
+                    "{:?}, {} of {} layers",
+                    self.transform,
+                    self.kept_layers.len(),
+                    self.geometry.layers
+                )),
+            ),
+            ("clusters", Some(self.clusters.to_string())),
+            ("tau", Some(format!("{:.4}", self.tau))),
+            ("samples", Some(report.samples.to_string())),
+            ("with decode counts", Some(report.decode_samples.to_string())),
+            ("rho", rho),
+            ("distinct experts", simulated),
+            (
+                "predicted gain",
+                report.predicted_gain.map(|gain| format!("{:.1} %", gain * 100.0)),
+            ),
+            (
+                "balance",
+                (report.samples > 0).then(|| format!("{:.2}", report.balance)),
+            ),
+            (
+                "baseline fit",
+                (base.requests > 0).then(|| {
+                    format!(
+                        "{:.4} +- {:.4} over {} requests",
+                        base.fit_mean, base.fit_se, base.requests
+                    )
+                }),
+            ),
+            (
+                "baseline skew",
+                (base.requests > 0).then(|| format!("{:.2}", base.skew)),
+            ),
+            ("fit seconds", self.fit_seconds.map(|seconds| format!("{seconds:.2}"))),
+        ])
+    }
+}
