@@ -10,6 +10,7 @@ use coterie_calibrator::{
     error::{EXIT_INFRASTRUCTURE, EXIT_USAGE, Error},
     outcome,
     output::Done,
+    study,
 };
 use coterie_service::{Readiness, ServiceArgs, Shutdown, health_server, metrics::Metrics};
 use tokio_util::sync::CancellationToken;
@@ -101,6 +102,7 @@ async fn interruptible(command: Command, shutdown: Shutdown) -> Result<String, E
         Command::Import(args) => computed(&stop, move || commands::import(&args)).await,
         Command::Export(args) => computed(&stop, move || commands::export(&args)).await,
         Command::Convert(args) => computed(&stop, move || commands::convert(&args)).await,
+        Command::Study(args) => computed(&stop, move || study::study(&args)).await,
     }?;
     let writing = tokio::task::spawn_blocking(move || done.save(&stop).map(|()| done.text));
     writing

@@ -1,10 +1,12 @@
 //! Command line.
 //!
 //! - [`run`]: `run` and `collect`;
-//! - [`files`]: the commands that work on files.
+//! - [`files`]: the commands that work on files;
+//! - [`study`]: `study`.
 
 mod files;
 mod run;
+mod study;
 
 use clap::{Args, Parser, Subcommand};
 use coterie_locality::{Fingerprint, Geometry};
@@ -15,6 +17,7 @@ pub use files::{
     SampleArgs,
 };
 pub use run::{CollectArgs, RunArgs, Source};
+pub use study::StudyArgs;
 
 use crate::error::Error;
 
@@ -53,6 +56,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Make a container of samples from an `.npz`, or a smaller one from a container.
     Convert(ConvertArgs),
+    /// Fit on one half of a recording and evaluate on the other: all policies and predictors, with intervals.
+    Study(StudyArgs),
 }
 
 impl Command {
@@ -67,6 +72,7 @@ impl Command {
             Self::Import(args) => args.json,
             Self::Export(args) => args.json,
             Self::Convert(args) => args.json,
+            Self::Study(args) => args.json,
         }
     }
 

@@ -7,6 +7,7 @@ mod interrupt;
 mod npz;
 mod refusals;
 mod samples;
+mod study;
 
 use std::{
     path::{Path, PathBuf},

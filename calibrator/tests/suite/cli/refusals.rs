@@ -88,7 +88,7 @@ fn help_and_version_are_no_errors() {
     assert!(bench.ok("--help").contains("Exit codes"));
     assert!(bench.ok("--version").contains(env!("CARGO_PKG_VERSION")));
     for command in [
-        "run", "collect", "fit", "inspect", "diff", "evaluate", "import", "export", "convert",
+        "run", "collect", "fit", "inspect", "diff", "evaluate", "import", "export", "convert", "study",
     ] {
         assert!(bench.ok(&format!("{command} --help")).contains("Usage"), "{command}");
     }
