@@ -1,8 +1,6 @@
 //! Command line.
 //!
-//! - [`run`]: `run` and `collect`;
-//! - [`files`]: the commands that work on files;
-//! - [`study`]: `study`.
+//! [`run`] has the arguments of `run` and `collect`, [`files`] those of the commands that work on files, [`study`] those of `study`.
 
 mod files;
 mod run;

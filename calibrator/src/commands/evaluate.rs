@@ -39,7 +39,7 @@ struct Evaluation {
     seed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     rho: Option<Correlation>,
-    batches: Vec<Batch>,
+    batches: Vec<Simulated>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,7 +53,7 @@ struct Correlation {
 /// Distinct experts per layer and step of batches of one size, and what is gained: fractions, 0.1 = 10 % fewer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Batch {
+struct Simulated {
     batch: usize,
     least_loaded: Mean,
     random: Mean,
@@ -109,7 +109,7 @@ pub fn evaluate(args: &EvaluateArgs) -> Result<Done, Error> {
         args.batch.len() as u64 * u64::from(args.repeats),
         args.json,
     );
-    let mut batches: Vec<Batch> = Vec::new();
+    let mut batches: Vec<Simulated> = Vec::new();
     for size in &args.batch {
         let found = batch(
             args,
@@ -170,6 +170,9 @@ fn requests(loaded: &Loaded) -> Vec<EvaluationRequest<'_>> {
         .collect()
 }
 
+/// One order of arrival: under the table, and distinct experts under the other one.
+type Run = (DistinctExperts, Option<f64>);
+
 fn batch(
     args: &EvaluateArgs,
     table: &CentroidTable,
@@ -177,7 +180,7 @@ fn batch(
     requests: &[EvaluationRequest<'_>],
     size: u16,
     bar: &Progress,
-) -> Result<Batch, Error> {
+) -> Result<Simulated, Error> {
     let workers = args.workers.map_or_else(|| table.clusters(), usize::from);
     let run = |table: &CentroidTable, seed: u64| {
         let options = EvaluateOptions {
@@ -190,7 +193,7 @@ fn batch(
         simulate(table, requests, &options)
             .ok_or_else(|| Error::input("DoNotFit", "the samples do not fit the table's transform"))
     };
-    let mut runs: Vec<(DistinctExperts, Option<f64>)> = Vec::new();
+    let mut runs: Vec<Run> = Vec::new();
     for repeat in 0..u64::from(args.repeats) {
         let seed = args.seed.wrapping_add(repeat);
         let own = run(table, seed)?;
@@ -198,11 +201,10 @@ fn batch(
         runs.push((own, other.map(|other| other.table)));
         bar.tick();
     }
-    let mean = |value: &dyn Fn(&(DistinctExperts, Option<f64>)) -> f64| Mean::of(runs.iter().map(value));
-    let optional = |value: &dyn Fn(&(DistinctExperts, Option<f64>)) -> Option<f64>| {
-        runs.iter().map(value).collect::<Option<Vec<f64>>>().map(Mean::of)
-    };
-    Ok(Batch {
+    let mean = |value: &dyn Fn(&Run) -> f64| Mean::of(runs.iter().map(value));
+    let optional =
+        |value: &dyn Fn(&Run) -> Option<f64>| runs.iter().map(value).collect::<Option<Vec<f64>>>().map(Mean::of);
+    Ok(Simulated {
         batch: runs.first().map_or(0, |(own, _)| own.batch),
         least_loaded: mean(&|(own, _)| own.least_loaded),
         random: mean(&|(own, _)| own.random),

@@ -178,7 +178,9 @@ pub fn each(
     {
         return Err(needs(path, "--model NAME"));
     }
-    samples.into_iter().for_each(|sample| take(sample, None));
+    for sample in samples {
+        take(sample, None);
+    }
     Ok(Form::EldrNpz)
 }
 
