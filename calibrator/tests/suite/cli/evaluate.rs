@@ -42,9 +42,9 @@ fn what_does_not_belong_together_is_refused() {
     bench.samples("samples", &samples);
     bench.ok("fit samples --clusters 4 --out table");
     let mut other = samples.clone();
-    other
-        .iter_mut()
-        .for_each(|sample| sample.fingerprint.model = "other".into());
+    for sample in &mut other {
+        sample.fingerprint.model = "other".into();
+    }
     bench.samples("other", &other);
     let (code, error) = bench.fails("evaluate table other");
     assert!(
@@ -52,7 +52,9 @@ fn what_does_not_belong_together_is_refused() {
         "{error}"
     );
     let mut bare = samples;
-    bare.iter_mut().for_each(|sample| sample.decode_counts = None);
+    for sample in &mut bare {
+        sample.decode_counts = None;
+    }
     bench.samples("bare", &bare);
     let (code, error) = bench.fails("evaluate table bare");
     assert!(code == 65 && error.contains("0 of 60 samples"), "{error}");

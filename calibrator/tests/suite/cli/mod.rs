@@ -58,7 +58,9 @@ impl Bench {
 
     pub(crate) fn samples(&self, name: &str, samples: &[Sample]) {
         let mut writer = SampleWriter::new(Vec::new()).unwrap();
-        samples.iter().for_each(|sample| writer.write(sample).unwrap());
+        for sample in samples {
+            writer.write(sample).unwrap();
+        }
         self.write(name, writer.finish().unwrap());
     }
 
@@ -150,5 +152,6 @@ pub(crate) fn synthetic(count: usize, seed: u64) -> Vec<Sample> {
 
 /// Labels of [`synthetic`] requests, one a line.
 pub(crate) fn labels(count: usize) -> String {
-    (0..count).map(|at| format!("{}\n", DOMAINS[at % 4])).collect()
+    let labels: Vec<&str> = (0..count).map(|at| DOMAINS[at % 4]).collect();
+    labels.join("\n") + "\n"
 }

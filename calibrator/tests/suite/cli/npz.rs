@@ -42,7 +42,9 @@ impl Array {
 pub(crate) fn archive(arrays: &[Array]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for array in arrays {
-        let shape: String = array.shape.iter().map(|size| format!("{size},")).collect();
+        let sizes: Vec<String> = array.shape.iter().map(usize::to_string).collect();
+        let comma = if sizes.len() == 1 { "," } else { "" };
+        let shape = sizes.join(", ") + comma;
         let header = format!(
             "{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}\n",
             array.descr

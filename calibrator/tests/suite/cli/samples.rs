@@ -38,6 +38,9 @@ fn eldrs_calibration_data_are_fitted_as_they_are() {
     );
 }
 
+/// A damage to a recording.
+type Change = fn(&mut Vec<Array>);
+
 /// Two requests of 1 layer, 4 experts, top 2; three tokens generated.
 fn recording(change: impl FnOnce(&mut Vec<Array>)) -> Vec<u8> {
     let mut arrays = vec![
@@ -72,20 +75,19 @@ fn a_recording_of_gates_becomes_a_container_and_labels() {
 #[test]
 fn recordings_that_contradict_themselves_are_refused() {
     let bench = Bench::new();
-    type Change = fn(&mut Vec<Array>);
     let cases: [(&str, Change); 6] = [
         ("prompt_tokens is missing", |arrays| {
-            arrays.retain(|array| array.name != "prompt_tokens")
+            arrays.retain(|array| array.name != "prompt_tokens");
         }),
         ("[N, L, E]", |arrays| arrays[0].shape = vec![2, 4]),
         ("other requests or layers", |arrays| {
-            arrays[2] = Array::u16("prompt_tokens", &[3], [1, 2, 3])
+            arrays[2] = Array::u16("prompt_tokens", &[3], [1, 2, 3]);
         }),
         ("expert", |arrays| {
-            arrays[1] = Array::u16("decode", &[2, 1, 1, 2], [0, 1, 2, 9])
+            arrays[1] = Array::u16("decode", &[2, 1, 1, 2], [0, 1, 2, 9]);
         }),
         ("one text for each request", |arrays| {
-            arrays[3] = Array::text("domain", &[1], &["c"])
+            arrays[3] = Array::text("domain", &[1], &["c"]);
         }),
         ("bytes of data", |arrays| arrays[0].data.truncate(3)),
     ];
