@@ -39,6 +39,9 @@ pub struct ReadingArgs {
     /// One domain label a line, in the order of the samples.
     #[arg(long, value_name = "FILE")]
     pub domains: Option<PathBuf>,
+    /// The model's tokenizer.json: turns a recording's prompt tokens into text, of which hashed n-grams are kept.
+    #[arg(long, value_name = "FILE")]
+    pub tokenizer: Option<PathBuf>,
 }
 
 /// Which layers a signature keeps.

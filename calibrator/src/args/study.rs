@@ -24,6 +24,9 @@ pub struct StudyArgs {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Calibrated requests that predictors are learned from, comma-separated; all that there are comes last.
+    #[arg(long, value_delimiter = ',', default_values_t = [100, 250, 500, 1000, 1500], value_name = "N", value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    pub calibrated: Vec<u32>,
     /// Write the result as Markdown.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -6,6 +6,10 @@
 //! | `decode` | u8, u16 or i32 [N, T, L, k] | experts chosen at each generated token |
 //! | `prompt_tokens` | whole numbers [N] | prompt length |
 //! | `domain` | str [N], may be absent | label; `a+b` is a blend of two |
+//! | `prompt` | str [N], may be absent | text of the prompt |
+//! | `prompt_ids` | whole numbers [N, M], may be absent | tokens of the prompt, then zeros; text where a tokenizer is given |
+//!
+//! Text is hashed at once and never kept.
 
 use std::{io::Cursor, path::Path};
 
@@ -17,7 +21,7 @@ use coterie_locality::{
 };
 use zip::{ZipArchive, result::ZipError};
 
-use super::read_bytes;
+use super::{prompt_text, read_bytes};
 use crate::error::Error;
 
 /// A recording.
@@ -34,12 +38,16 @@ pub struct Recording {
 pub struct Refusal(String);
 
 impl Refusal {
+    pub(super) fn new(what: String) -> Self {
+        Self(what)
+    }
+
     pub(super) fn of_file(&self, path: &Path) -> Error {
         Error::input("SamplesUnreadable", format!("read {}: {}", path.display(), self.0))
     }
 }
 
-type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
+pub(super) type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
 /// Whether an archive is a recording of gates rather than ELDR's calibration data.
 pub fn is_recording(bytes: &[u8]) -> bool {
@@ -50,11 +58,11 @@ pub fn is_recording(bytes: &[u8]) -> bool {
 }
 
 impl Recording {
-    /// Reads all requests.
+    /// Reads all requests. N-grams of the text are there where the recording has `prompt`, or has `prompt_ids` and a tokenizer is given.
     ///
     /// # Errors
-    /// When an array is missing, damaged or does not fit the others.
-    pub fn read(bytes: &[u8], model: &str) -> Result<Self, Refusal> {
+    /// When an array is missing, damaged or does not fit the others, or the tokenizer cannot be read.
+    pub fn read(bytes: &[u8], model: &str, tokenizer: Option<&Path>) -> Result<Self, Refusal> {
         let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| Refusal(format!("npz: {error}")))?;
         let prefill = required(&mut archive, "prefill")?;
         let decode = required(&mut archive, "decode")?;
@@ -95,6 +103,10 @@ impl Recording {
             sample.generated_tokens = generated as u64;
             samples.push(sample);
         }
+        let ngrams = prompt_text::ngrams(&mut archive, &prompt_tokens, tokenizer)?;
+        for (sample, ngrams) in samples.iter_mut().zip(ngrams.into_iter().flatten()) {
+            sample.ngrams = ngrams;
+        }
         let domains = texts(&mut archive, "domain", requests)?;
         Ok(Self { samples, domains })
     }
@@ -124,11 +136,11 @@ fn decode_counts(
     counts.map_err(|error| error.to_string())
 }
 
-fn wrong(array: &str, problem: &str) -> Refusal {
+pub(super) fn wrong(array: &str, problem: &str) -> Refusal {
     Refusal(format!("npz: {array} {problem}"))
 }
 
-fn parse<'a>(name: &str, bytes: &'a [u8]) -> Result<Array<'a>, Refusal> {
+pub(super) fn parse<'a>(name: &str, bytes: &'a [u8]) -> Result<Array<'a>, Refusal> {
     Array::parse(bytes).map_err(|error| Refusal(format!("npz: {name}: {error}")))
 }
 
@@ -136,7 +148,7 @@ fn required(archive: &mut Archive<'_>, name: &str) -> Result<Vec<u8>, Refusal> {
     member(archive, name)?.ok_or_else(|| wrong(name, "is missing"))
 }
 
-fn member(archive: &mut Archive<'_>, name: &str) -> Result<Option<Vec<u8>>, Refusal> {
+pub(super) fn member(archive: &mut Archive<'_>, name: &str) -> Result<Option<Vec<u8>>, Refusal> {
     match archive.by_name(&format!("{name}.npy")) {
         Ok(file) => read_bytes(file, MAX_ARRAY_BYTES)
             .map(Some)
@@ -147,7 +159,7 @@ fn member(archive: &mut Archive<'_>, name: &str) -> Result<Option<Vec<u8>>, Refu
 }
 
 /// One text for each request; `None` where the array is absent.
-fn texts(archive: &mut Archive<'_>, name: &str, requests: usize) -> Result<Option<Vec<String>>, Refusal> {
+pub(super) fn texts(archive: &mut Archive<'_>, name: &str, requests: usize) -> Result<Option<Vec<String>>, Refusal> {
     let Some(bytes) = member(archive, name)? else {
         return Ok(None);
     };

@@ -7,6 +7,7 @@
 
 pub mod domains;
 pub mod gates;
+mod prompt_text;
 mod reservoir;
 mod samples;
 mod table;

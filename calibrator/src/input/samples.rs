@@ -157,7 +157,8 @@ pub fn each(
     let bytes = read_bytes(input, MAX_ARCHIVE_BYTES).map_err(|error| refused(error.to_string()))?;
     if gates::is_recording(&bytes) {
         let model = reading.model.clone().ok_or_else(|| needs(path, "--model NAME"))?;
-        let recording = gates::Recording::read(&bytes, &model).map_err(|error| error.of_file(path))?;
+        let recording = gates::Recording::read(&bytes, &model, reading.tokenizer.as_deref())
+            .map_err(|error| error.of_file(path))?;
         let mut labels = recording.domains.into_iter().flatten();
         for sample in recording.samples {
             take(sample, labels.next());

@@ -15,6 +15,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Seconds that a request runs: 128 tokens of about 20 ms. Only policies with a memory look at the clock.
 const LIFETIME: f64 = 2.5;
+/// Seconds of a decode step by the law that the recordings' own evaluation used, in arbitrary units: for policies that learn one.
+fn step_seconds(distinct: f64, load: f32) -> f64 {
+    (4.0 + 0.08 * distinct + 0.05 * f64::from(load)) / 1e3
+}
+
 /// Apart from the order of arrival, so that all policies meet the same one.
 const CHOICE_STREAM: u64 = 0x4348_4f49;
 
@@ -139,7 +144,13 @@ impl Traffic {
             }
             for worker in 0..size.workers {
                 let distinct = fleet.distinct(worker);
-                all.add(distinct, f64::from(fleet.loads[worker]));
+                let load = fleet.loads[worker];
+                all.add(distinct, f64::from(load));
+                policy.observed(
+                    WorkerId(worker as u64),
+                    load,
+                    step_seconds(distinct * self.layers as f64, load),
+                );
                 for (sum, requests) in by_kind.iter_mut().zip(&fleet.kinds[worker]) {
                     sum.add(distinct, *requests as f64);
                 }

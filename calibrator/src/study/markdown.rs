@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{
-    Study,
+    PredictorResult, Study, Way,
     policies::{BASE, BatchResult},
 };
 use crate::statistics::Mean;
@@ -32,6 +32,34 @@ fn head(out: &mut String, cells: impl IntoIterator<Item = String>) {
     let _ = writeln!(out, "|{}|", rule.join("|"));
 }
 
+fn errors(out: &mut String, results: &[PredictorResult]) {
+    let ways: Vec<Way> = Way::ALL
+        .into_iter()
+        .filter(|way| results.iter().any(|result| result.error(*way).is_some()))
+        .collect();
+    let heads = ways.iter().map(|way| way.head().to_owned());
+    head(
+        out,
+        ["on", "calibrated", "evaluated"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(heads),
+    );
+    for result in results {
+        let error = |way: &Way| match result.error(*way) {
+            Some(mean) if mean.standard_error > 0.0 => format!("{:.1} ± {:.1}", mean.mean, mean.standard_error),
+            Some(mean) => format!("{:.1}", mean.mean),
+            None => "-".to_owned(),
+        };
+        let first = [
+            result.on.clone(),
+            result.calibrated.to_string(),
+            result.evaluated.to_string(),
+        ];
+        row(out, first.into_iter().chain(ways.iter().map(error)));
+    }
+}
+
 impl Study {
     /// Tables for a page.
     pub fn markdown(&self) -> String {
@@ -50,6 +78,17 @@ impl Study {
         );
         self.policies(&mut out);
         self.kinds(&mut out);
+        let found = &self.predictors;
+        if !found.learning.is_empty() {
+            out.push_str("\nError of expected decode frequencies (mean square per cell of frequencies per token, x 10^4) by calibrated requests; evaluated on a quarter that was held out:\n\n");
+            errors(&mut out, &found.learning);
+        }
+        if !found.unseen.is_empty() {
+            out.push_str(
+                "\nThe same on a domain that calibration did not see, neither pure nor in a blend (one split):\n\n",
+            );
+            errors(&mut out, &found.unseen);
+        }
         out
     }
 

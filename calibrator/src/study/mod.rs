@@ -2,16 +2,19 @@
 //!
 //! - [`fleet`]: a fleet kept full, and the distinct experts that its requests see;
 //! - [`policies`]: all policies, on the half that was not fitted;
+//! - [`predictors`]: errors against the number of calibrated requests, and on domains that calibration never saw;
 //! - [`markdown`]: tables for a page.
 
 mod fleet;
 mod markdown;
 mod policies;
+mod predictors;
 
 use coterie_locality::Sample;
 use serde::Serialize;
 
 pub use policies::{BatchResult, KindResult, PolicyResult};
+pub use predictors::{PredictorResult, PredictorResults, Way};
 
 use crate::{
     args::StudyArgs,
@@ -41,6 +44,8 @@ pub struct Study {
     seed: u64,
     /// Distinct experts per layer and step, by policy and batch.
     policies: Vec<PolicyResult>,
+    /// Errors of predictors.
+    predictors: PredictorResults,
 }
 
 /// Requests, ready.
@@ -79,6 +84,7 @@ pub fn study(args: &StudyArgs) -> Result<Done, Error> {
         repeats: args.repeats,
         seed: args.seed,
         policies: policies::measure(args, &requests)?,
+        predictors: predictors::measure(args, &requests, &first.fingerprint.geometry),
     };
     let text = study.markdown();
     Ok(Done {

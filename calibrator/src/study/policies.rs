@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use coterie_locality::{
     CentroidTable, FitOptions, Sample, assign,
     fit::{Tau, fit},
-    policy::{LeastLoaded, LocalityBand, Policy, PowerOfTwoChoices, Random, RoundRobin, Ties},
+    policy::{
+        Frequencies, LeastLoaded, LocalityBand, MarginalCost, Policy, PowerOfTwoChoices, Random, RoundRobin, Ties,
+    },
+    predictor::{Evidence, LearnOptions, NgramCounter, Predictors, Scratch, learn},
     scores,
 };
 use rand::{SeedableRng, seq::SliceRandom};
@@ -92,10 +95,22 @@ pub(super) fn measure(args: &StudyArgs, requests: &Requests<'_>) -> Result<Vec<P
         );
         let (own, theirs) = (similarities(&ours, &held_samples)?, similarities(&eldr, &held_samples)?);
         let domains = (requests.domains.len() > 1).then(|| domain_similarities(requests, &held, workers));
+        let fitted_samples: Vec<&Sample> = samples.iter().collect();
+        let geometry = ours.fingerprint.geometry;
+        let predictors = learn(&geometry, &fitted_samples, &LearnOptions::default()).map(|found| found.predictors);
+        let expected = |ways: [bool; 2]| expected(predictors.as_ref()?, &held_samples, ways);
+        let (text, learned) = (expected([true, false]), expected([true, true]));
+        let own_frequencies: Option<Vec<Frequencies>> = held_samples
+            .iter()
+            .map(|sample| Frequencies::from_counts(sample.prefill_counts.as_ref()?).ok())
+            .collect();
         let views = Views {
             own: &own,
             theirs: &theirs,
             domains: domains.as_deref(),
+            prefill: own_frequencies.as_deref(),
+            text: text.as_deref(),
+            learned: learned.as_deref(),
         };
         let contestants = contestants(&ours, views);
         names = contestants.iter().map(|contestant| contestant.name).collect();
@@ -161,6 +176,33 @@ fn similarities(table: &CentroidTable, samples: &[&Sample]) -> Result<Vec<f32>, 
     Ok(out)
 }
 
+/// Expected decode frequencies of each request, from its text, its prefill counts, or both; `None` where text alone is asked for and a
+/// request or the predictors have none.
+fn expected(
+    predictors: &Predictors,
+    samples: &[&Sample],
+    [by_text, by_prefill]: [bool; 2],
+) -> Option<Vec<Frequencies>> {
+    let geometry = predictors.geometry();
+    let mut scratch = Scratch::new(geometry);
+    let mut values = vec![0.0; geometry.cells()];
+    samples
+        .iter()
+        .map(|sample| {
+            let counter = NgramCounter::from_ngrams(&sample.ngrams);
+            let text = (by_text && !sample.ngrams.is_empty() && predictors.text().is_some()).then_some(&counter);
+            let prefill = sample.prefill_counts.as_ref().filter(|_| by_prefill);
+            if text.is_none() && prefill.is_none() {
+                return None;
+            }
+            predictors
+                .predict_into(Evidence { text, prefill }, &mut scratch, &mut values)
+                .ok()?;
+            Frequencies::new(geometry, &values).ok()
+        })
+        .collect()
+}
+
 /// Domains dealt to workers by their traffic, and which workers each request's are.
 fn domain_similarities(requests: &Requests<'_>, held: &[usize], workers: usize) -> Vec<f32> {
     let numbers = |at: usize| {
@@ -192,6 +234,12 @@ struct Views<'a> {
     theirs: &'a [f32],
     /// 1 for workers of the request's true domain, else 0; a blend has two.
     domains: Option<&'a [f32]>,
+    /// Expected decode frequencies: the request's own prefill frequencies.
+    prefill: Option<&'a [Frequencies]>,
+    /// Of its text alone.
+    text: Option<&'a [Frequencies]>,
+    /// Of all that it comes with.
+    learned: Option<&'a [Frequencies]>,
 }
 
 fn contestants<'a>(ours: &'a CentroidTable, views: Views<'a>) -> Vec<Contestant<'a>> {
@@ -253,6 +301,27 @@ fn contestants<'a>(ours: &'a CentroidTable, views: Views<'a>) -> Vec<Contestant<
             ..Knowledge::default()
         },
     });
+    let geometry = ours.fingerprint.geometry;
+    let marginal = |name, frequencies: Option<&'a [Frequencies]>, similarity: Option<&'a [f32]>| Contestant {
+        name,
+        policy: Box::new(move || Box::new(MarginalCost::new(&geometry))),
+        knowledge: Knowledge {
+            similarity,
+            frequencies,
+        },
+    };
+    all.push(marginal("MarginalCost, own prefill", views.prefill, None));
+    if views.text.is_some() {
+        all.push(marginal("MarginalCost, text", views.text, None));
+    }
+    if views.learned.is_some() {
+        all.push(marginal("MarginalCost, learned", views.learned, None));
+        all.push(marginal(
+            "MarginalCost, learned and table",
+            views.learned,
+            Some(views.own),
+        ));
+    }
     all
 }
 

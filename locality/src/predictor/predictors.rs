@@ -124,6 +124,18 @@ impl Predictors {
         Ok(map.predict(text, &self.geometry, out))
     }
 
+    /// Writes what the prefill map alone says to `out` [L, E]. `false` without a map, without tokens, or for counts or room of another
+    /// geometry.
+    pub fn prefill_into(&self, prefill: &ActivationCounts, out: &mut [f32]) -> bool {
+        let cells = self.mean.len();
+        let fits = out.len() == cells && prefill.cells().len() == cells && prefill.tokens() > 0;
+        let map = self.prefill.as_ref().filter(|_| fits);
+        if let Some(map) = map {
+            map.predict(prefill, &self.geometry, out);
+        }
+        map.is_some()
+    }
+
     /// Writes the decode frequencies [L, E] to expect of a request to `out`: per token, not negative, top-k per layer in sum. Does not
     /// allocate. Counts without tokens are no evidence; without any evidence the mean is written.
     pub fn predict_into(
