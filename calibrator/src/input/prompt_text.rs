@@ -7,12 +7,15 @@ use tokenizers::Tokenizer;
 
 use super::gates::{Archive, Refusal, member, parse, texts, wrong};
 
+/// (bucket, count) of a text's n-grams.
+type Ngrams = Vec<(u32, u32)>;
+
 /// Hashed n-grams of each prompt: of `prompt` where there is such an array, else of `prompt_ids` where a tokenizer is given.
 pub(super) fn ngrams(
     archive: &mut Archive<'_>,
     lengths: &[u32],
     tokenizer: Option<&Path>,
-) -> Result<Option<Vec<Vec<(u32, u32)>>>, Refusal> {
+) -> Result<Option<Vec<Ngrams>>, Refusal> {
     if let Some(texts) = texts(archive, "prompt", lengths.len())? {
         return Ok(Some(texts.iter().map(|text| hashed(text)).collect()));
     }
@@ -46,7 +49,7 @@ pub(super) fn ngrams(
     all.map(Some)
 }
 
-fn hashed(text: &str) -> Vec<(u32, u32)> {
+fn hashed(text: &str) -> Ngrams {
     let mut counter = NgramCounter::new();
     counter.push(text.as_bytes());
     counter.ngrams()

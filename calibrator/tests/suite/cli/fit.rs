@@ -130,3 +130,23 @@ fn tables_of_other_clusters_and_layers_are_compared_too() {
         bench.ok(&format!("diff {old} {new}"));
     }
 }
+
+/// Changes when the fit, the table's bytes or the samples do, and on nothing else: then say so in the commit and put the new digest here.
+const GOLDEN: &str = "sha256:bf8922fb4bbc18aff4c477ff8f503e82ab5584df54d188efd977ba2330256fe0";
+
+#[test]
+fn the_recorded_slice_gives_the_same_table_everywhere() {
+    let bench = Bench::new();
+    let slice = repository("locality/testdata/tiny-moe.samples");
+    for threads in ["1", "4"] {
+        let mut command = bench.command(&format!("fit {slice} --clusters 4 --out table --json"));
+        let output = command.env("RAYON_NUM_THREADS", threads).output().unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["digest"], GOLDEN, "{threads} threads");
+    }
+    let inspected = bench.json(&format!("inspect {slice}"));
+    assert_eq!(
+        (&inspected["samples"], &inspected["withNgrams"]),
+        (&200.into(), &200.into())
+    );
+}
