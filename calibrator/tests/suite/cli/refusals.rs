@@ -19,7 +19,7 @@ fn flags_that_cannot_work_are_64() {
         "fit samples --clusters 4 --out table --max-samples 0",
         "evaluate table samples --batch 1",
         "export table --json",
-        "inspect samples --log =nonsense=",
+        "--log =nonsense= inspect samples",
     ] {
         let (code, error) = bench.fails(args);
         assert!(code == 64 && !error.is_empty(), "{args}: {code} {error}");
