@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, parser::ValueSource};
 use coterie_calibrator::{
     args::{Cli, Command, RunArgs},
     commands,
@@ -12,15 +12,19 @@ use coterie_calibrator::{
     output::Done,
     study,
 };
-use coterie_service::{Readiness, ServiceArgs, Shutdown, health_server, metrics::Metrics};
+use coterie_service::{Readiness, Shutdown, health_server, metrics::Metrics};
 use tokio_util::sync::CancellationToken;
 
 /// Log of commands that answer a person, unless another is asked for: what they have to say is on standard output.
 const QUIET_LOG: &str = "warn";
 
 fn main() -> ExitCode {
-    let mut cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let asked = matches.value_source("log") != Some(ValueSource::DefaultValue);
+        Cli::from_arg_matches(&matches).map(|cli| (cli, asked))
+    });
+    let (mut cli, log_asked) = match parsed {
+        Ok(parsed) => parsed,
         Err(help) => {
             let _ = help.print();
             return if help.use_stderr() {
@@ -30,7 +34,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    if !cli.command.is_service() && cli.service.log == ServiceArgs::default().log {
+    if !cli.command.is_service() && !log_asked {
         QUIET_LOG.clone_into(&mut cli.service.log);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -122,6 +122,9 @@ pub struct FittingArgs {
     /// Which quantile (0 to 1) of the gaps between a held-out request's two best scores tau is.
     #[arg(long, value_name = "SHARE", default_value_t = 0.25)]
     pub tau_quantile: f64,
+    /// Learn no predictors: quicker, and without source Text.
+    #[arg(long)]
+    pub no_predictors: bool,
 }
 
 impl FittingArgs {
@@ -164,6 +167,7 @@ impl FittingArgs {
             restarts: usize::from(self.restarts),
             held_out: self.held_out,
             tau: self.tau.map_or(Tau::Quantile(self.tau_quantile), Tau::Fixed),
+            predictors: FitOptions::default().predictors.filter(|_| !self.no_predictors),
             ..FitOptions::default()
         })
     }

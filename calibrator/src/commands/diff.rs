@@ -1,7 +1,9 @@
 //! `diff`: what differs between two tables, and how many samples change their cluster.
 
 use coterie_locality::{
-    CentroidTable, Sample, kmeans, nearest, scores,
+    CentroidTable, Sample, kmeans, nearest,
+    predictor::PredictorReport,
+    scores,
     transform::{TransformKind, normalise},
 };
 use serde::Serialize;
@@ -43,6 +45,10 @@ struct Side {
     predicted_gain: Option<f64>,
     fit_mean: f64,
     skew: f64,
+    /// Errors of the predictors when they were learned.
+    predictors: Option<PredictorReport>,
+    /// Width of the band of source Text.
+    text_tau: Option<f32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,6 +132,8 @@ impl Side {
             predicted_gain: table.report.predicted_gain,
             fit_mean: table.baselines.fit_mean,
             skew: table.baselines.skew,
+            predictors: table.report.predictors,
+            text_tau: table.text.as_ref().map(|text| text.tau),
         }
     }
 }
@@ -227,6 +235,10 @@ impl Difference {
             }
         };
         let number = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| format!("{value:.3}"));
+        let error = |side: &Side, of: fn(&PredictorReport) -> Option<f64>| {
+            let found = side.predictors.as_ref().and_then(of);
+            found.map_or_else(|| "none".to_owned(), |error| format!("{:.1} x 10^-4", error * 1e4))
+        };
         let layers = |side: &Side| {
             if side.kept_layers.len() == side.geometry.layers {
                 format!("all {}", side.geometry.layers)
@@ -267,8 +279,28 @@ impl Difference {
                 "baseline skew",
                 Some(changed(format!("{:.2}", old.skew), format!("{:.2}", new.skew))),
             ),
+            (
+                "map of text, error",
+                Some(changed(error(old, |p| p.text_error), error(new, |p| p.text_error))),
+            ),
+            (
+                "mix, error",
+                Some(changed(error(old, |p| p.mixed_error), error(new, |p| p.mixed_error))),
+            ),
+            (
+                "tau of source Text",
+                Some(changed(
+                    number(old.text_tau.map(f64::from)),
+                    number(new.text_tau.map(f64::from)),
+                )),
+            ),
             ("samples moved", self.samples.as_ref().map(Moves::text)),
         ]);
+        format!("{head}\n\n{}", columns(&self.pairs()))
+    }
+
+    /// Rows of the clusters.
+    fn pairs(&self) -> Vec<Vec<String>> {
         let mut rows = vec![
             ["new", "old", "cosine", "old share", "new share"]
                 .map(str::to_owned)
@@ -284,7 +316,7 @@ impl Difference {
                 format!("{:.3}", pair.new_share),
             ]
         }));
-        format!("{head}\n\n{}", columns(&rows))
+        rows
     }
 }
 

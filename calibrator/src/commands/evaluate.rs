@@ -16,6 +16,7 @@ use crate::{
     output::Done,
     progress::Progress,
     statistics::Mean,
+    study::{WayError, errors_on},
     summary::{self, columns, lines},
 };
 
@@ -40,6 +41,8 @@ struct Evaluation {
     #[serde(skip_serializing_if = "Option::is_none")]
     rho: Option<Correlation>,
     batches: Vec<Simulated>,
+    /// Errors of the table's predictors on these samples; empty without predictors.
+    predictors: Vec<WayError>,
 }
 
 #[derive(Debug, Serialize)]
@@ -124,6 +127,7 @@ pub fn evaluate(args: &EvaluateArgs) -> Result<Done, Error> {
         }
     }
     drop(bar);
+    let usable: Vec<&Sample> = loaded.samples.iter().filter(|sample| is_usable(sample)).collect();
     let told = Evaluation {
         kind: "evaluation",
         table: table.digest,
@@ -139,8 +143,18 @@ pub fn evaluate(args: &EvaluateArgs) -> Result<Done, Error> {
             interval: rho.interval,
         }),
         batches,
+        predictors: table
+            .table
+            .predictors
+            .as_ref()
+            .map_or_else(Vec::new, |predictors| errors_on(predictors, &usable)),
     };
     Ok(if args.json { summary::json(&told) } else { told.text() }.into())
+}
+
+fn is_usable(sample: &Sample) -> bool {
+    let counted = |counts: &Option<ActivationCounts>| counts.as_ref().is_some_and(|counts| counts.tokens() > 0);
+    counted(&sample.prefill_counts) && counted(&sample.decode_counts)
 }
 
 fn requests(loaded: &Loaded) -> Vec<EvaluationRequest<'_>> {
@@ -153,13 +167,11 @@ fn requests(loaded: &Loaded) -> Vec<EvaluationRequest<'_>> {
         let label = loaded.domains.as_ref()?.get(at)?;
         names.binary_search(&primary(label)).ok().map(|number| number as u32)
     };
-    let counted = |counts: &Option<ActivationCounts>| counts.as_ref().is_some_and(|counts| counts.tokens() > 0);
-    let usable = |sample: &Sample| counted(&sample.prefill_counts) && counted(&sample.decode_counts);
     loaded
         .samples
         .iter()
         .enumerate()
-        .filter(|(_, sample)| usable(sample))
+        .filter(|(_, sample)| is_usable(sample))
         .filter_map(|(at, sample)| {
             Some(EvaluationRequest {
                 prefill: sample.prefill_counts.as_ref()?,
@@ -277,8 +289,21 @@ impl Evaluation {
             }
             rows.push(row);
         }
+        let errors: Vec<String> = self
+            .predictors
+            .iter()
+            .map(|found| format!("{} {:.1}", found.way.head(), found.error.mean))
+            .collect();
+        let errors = if errors.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "\n\nerror of expected decode frequencies, x 10^4: {}",
+                errors.join(", ")
+            )
+        };
         format!(
-            "{head}\n\ndistinct experts per layer and step, mean +- standard error over {} orders of arrival\n{}",
+            "{head}\n\ndistinct experts per layer and step, mean +- standard error over {} orders of arrival\n{}{errors}",
             self.repeats,
             columns(&rows)
         )

@@ -14,7 +14,8 @@ use coterie_locality::Sample;
 use serde::Serialize;
 
 pub use policies::{BatchResult, KindResult, PolicyResult};
-pub use predictors::{PredictorResult, PredictorResults, Way};
+pub(crate) use predictors::errors_on;
+pub use predictors::{PredictorResult, PredictorResults, Way, WayError};
 
 use crate::{
     args::StudyArgs,

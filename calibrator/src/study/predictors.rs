@@ -2,7 +2,7 @@
 
 use coterie_locality::{
     Geometry, Sample,
-    predictor::{Evidence, LearnOptions, Learned, NgramCounter, Scratch, learn, own_frequencies},
+    predictor::{Evidence, LearnOptions, Learned, NgramCounter, Predictors, Scratch, learn, own_frequencies},
 };
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -49,7 +49,7 @@ impl Way {
     ];
 
     /// Head of a column.
-    pub(super) fn head(self) -> &'static str {
+    pub(crate) fn head(self) -> &'static str {
         match self {
             Self::Mean => "global mean",
             Self::OwnPrefill => "own prefill",
@@ -60,6 +60,16 @@ impl Way {
             Self::Mixed => "mix of all",
         }
     }
+}
+
+/// Error of one way: mean squared error per cell of decode frequencies per token, x 10^4.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WayError {
+    /// The way.
+    pub way: Way,
+    /// Its error.
+    pub error: Mean,
 }
 
 /// Errors on one kind of request after one calibration: mean squared error per cell of decode frequencies per token, x 10^4.
@@ -73,7 +83,7 @@ pub struct PredictorResult {
     /// Requests evaluated, over all repeats.
     pub evaluated: usize,
     /// Error of each way that there is.
-    pub errors: Vec<(Way, Mean)>,
+    pub errors: Vec<WayError>,
 }
 
 impl PredictorResult {
@@ -81,8 +91,8 @@ impl PredictorResult {
     pub(super) fn error(&self, way: Way) -> Option<Mean> {
         self.errors
             .iter()
-            .find(|(known, _)| *known == way)
-            .map(|(_, mean)| *mean)
+            .find(|found| found.way == way)
+            .map(|found| found.error)
     }
 }
 
@@ -131,7 +141,7 @@ pub(super) fn measure(args: &StudyArgs, requests: &Requests<'_>, geometry: &Geom
                     .filter(|at| requests.is_blend(**at) == blended)
                     .map(|at| requests.samples[*at])
                     .collect();
-                let errors = errors(&learned, geometry, &evaluated);
+                let errors = errors(&learned.predictors, geometry, &evaluated);
                 match learning.iter_mut().find(|(known, n, _)| known == on && *n == size) {
                     Some((_, _, runs)) => runs.push(errors),
                     None => learning.push((on.to_owned(), size, vec![errors])),
@@ -151,7 +161,11 @@ pub(super) fn measure(args: &StudyArgs, requests: &Requests<'_>, geometry: &Geom
             .map(|at| requests.samples[*at])
             .collect();
         if let Some(learned) = learn_from(requests, geometry, &pool) {
-            unseen.push((domain.clone(), pool.len(), vec![errors(&learned, geometry, &evaluated)]));
+            unseen.push((
+                domain.clone(),
+                pool.len(),
+                vec![errors(&learned.predictors, geometry, &evaluated)],
+            ));
         }
         bar.tick();
     }
@@ -171,7 +185,10 @@ fn result((on, calibrated, runs): &(String, usize, Vec<Errors>)) -> Option<Predi
     let evaluated: usize = runs.iter().map(|run| run.requests).sum();
     let error = |(at, way): (usize, &Way)| {
         let means: Vec<f64> = runs.iter().filter_map(|run| run.mean(at)).collect();
-        (!means.is_empty()).then(|| (*way, Mean::of(means)))
+        (!means.is_empty()).then(|| WayError {
+            way: *way,
+            error: Mean::of(means),
+        })
     };
     (evaluated > 0).then(|| PredictorResult {
         on: on.clone(),
@@ -198,9 +215,18 @@ fn learn_from(requests: &Requests<'_>, geometry: &Geometry, among: &[usize]) -> 
     learn(geometry, &samples, &LearnOptions::default())
 }
 
+/// Errors of a table's predictors on these samples; the standard errors are 0, as there is one calibration.
+pub(crate) fn errors_on(predictors: &Predictors, samples: &[&Sample]) -> Vec<WayError> {
+    let found = errors(predictors, predictors.geometry(), samples);
+    let error = |(at, way): (usize, Way)| {
+        let error = Mean::of([found.mean(at)?]);
+        Some(WayError { way, error })
+    };
+    Way::ALL.into_iter().enumerate().filter_map(error).collect()
+}
+
 /// Summed errors on these requests.
-fn errors(learned: &Learned, geometry: &Geometry, samples: &[&Sample]) -> Errors {
-    let predictors = &learned.predictors;
+fn errors(predictors: &Predictors, geometry: &Geometry, samples: &[&Sample]) -> Errors {
     let mut scratch = Scratch::new(geometry);
     let mut out = vec![0.0f32; geometry.cells()];
     let mut truth = vec![0.0f32; geometry.cells()];

@@ -1,6 +1,6 @@
 //! What a table holds.
 
-use coterie_locality::{Geometry, fit::FitReport, table::Baselines, transform::TransformKind};
+use coterie_locality::{Geometry, fit::FitReport, predictor::Predictors, table::Baselines, transform::TransformKind};
 use serde::Serialize;
 
 use super::lines;
@@ -23,6 +23,11 @@ pub struct TableSummary {
     tau: f32,
     baselines: Baselines,
     report: FitReport,
+    /// Memory that the predictors take; 0 without any.
+    predictor_bytes: usize,
+    /// Width of the band of source Text; absent without that source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_tau: Option<f32>,
     /// Seconds that the fit took; only where it was fitted just now.
     #[serde(skip_serializing_if = "Option::is_none")]
     fit_seconds: Option<f64>,
@@ -45,6 +50,8 @@ impl TableSummary {
             tau: table.tau,
             baselines: table.baselines.clone(),
             report: table.report.clone(),
+            predictor_bytes: table.predictors.as_ref().map_or(0, Predictors::bytes),
+            text_tau: table.text.as_ref().map(|text| text.tau),
             fit_seconds: fit_seconds.map(|seconds| (seconds * 1e3).round() / 1e3),
         }
     }
@@ -104,7 +111,44 @@ impl TableSummary {
                 "baseline skew",
                 (base.requests > 0).then(|| format!("{:.2}", base.skew)),
             ),
+            ("predictors", self.predictors()),
+            (
+                "source Text",
+                self.text_tau.map(|tau| {
+                    let rho = report.text.as_ref().and_then(|text| text.rho);
+                    format!(
+                        "tau {tau:.4}, rho {}",
+                        rho.map_or_else(|| "unknown".to_owned(), |rho| format!("{rho:.3}"))
+                    )
+                }),
+            ),
             ("fit seconds", self.fit_seconds.map(|seconds| format!("{seconds:.2}"))),
         ])
+    }
+
+    /// Errors on samples that the maps did not see.
+    fn predictors(&self) -> Option<String> {
+        let report = self.report.predictors.as_ref()?;
+        let ways = [
+            ("mean", Some(report.mean_error)),
+            ("own prefill", report.own_error),
+            ("map of prefill", report.prefill_error),
+            ("map of text", report.text_error),
+            ("mix", report.mixed_error),
+        ];
+        let told: Vec<String> = ways
+            .into_iter()
+            .filter_map(|(name, error)| Some(format!("{name} {:.1}", error? * 1e4)))
+            .collect();
+        let kept = if self.report.predictors_kept {
+            ", kept from the table before"
+        } else {
+            ""
+        };
+        Some(format!(
+            "error x 10^4: {}; {} KiB{kept}",
+            told.join(", "),
+            self.predictor_bytes / 1024
+        ))
     }
 }

@@ -7,9 +7,9 @@ fn a_table_is_weighed_against_others() {
     bench.samples("held-out", &synthetic(240, 2));
     bench.write("labels", labels(240));
     bench.ok("fit samples --clusters 4 --out good");
-    // One cluster's worth of knowledge: random centroids of another seed's noise layer.
+    // A band that takes everybody in is least load.
     bench.ok("fit samples --clusters 4 --tau 2 --out blind");
-    let args = "evaluate good held-out --domains labels --batch 4,16 --repeats 3 --against blind";
+    let args = "evaluate good held-out --domains labels --batch 12,16 --repeats 3 --against blind";
     let told = bench.json(args);
     assert_eq!(
         (&told["kind"], &told["samples"], &told["workers"]),
@@ -24,9 +24,16 @@ fn a_table_is_weighed_against_others() {
             of("table") < of("leastLoaded") && of("domainOracle") < of("leastLoaded"),
             "{batch}"
         );
-        assert!(of("gain") > 0.03 && of("gainOverAgainst") > 0.03, "{batch}");
+        assert!(of("gain") > 0.02 && of("gainOverAgainst") > 0.02, "{batch}");
         assert!(batch["table"]["standardError"].as_f64().unwrap() < 0.5);
     }
+    let ways = told["predictors"].as_array().unwrap();
+    let error = |way: &str| {
+        ways.iter().find(|found| found["way"] == way).unwrap()["error"]["mean"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(error("mixedPrefill") < error("mean"), "{told}");
     assert_eq!(bench.json(args), told, "the same seed gives the same numbers");
     let text = bench.ok("evaluate good held-out --repeats 2");
     assert!(text.contains("least loaded") && text.contains("rho"), "{text}");

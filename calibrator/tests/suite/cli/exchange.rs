@@ -69,7 +69,7 @@ fn what_eldr_cannot_hold_is_refused_with_the_way_out() {
     bench.ok("fit samples --clusters 4 --transform count --layers all --out table");
     bench.ok("export table --out eldr.json");
     bench.ok("import eldr.json --top-k 2 --out back");
-    bench.write("json", "{}");
+    bench.write("json", FIT_F);
     let (code, error) = bench.fails("inspect json");
     assert!(code == 65 && error.contains("COTSAMPL"), "{error}");
     let (_, error) = bench.fails("export json");

@@ -4,7 +4,7 @@ use super::*;
 
 /// Sends a signal once the process says that it works on the fit, and returns the exit code.
 fn interrupted(bench: &Bench, signal: &str) -> i32 {
-    let args = "--log info fit samples --clusters 16 --restarts 1000 --out table";
+    let args = "--log info fit samples --clusters 16 --restarts 1000 --no-predictors --out table";
     let mut child = bench
         .command(args)
         .stdout(Stdio::null())

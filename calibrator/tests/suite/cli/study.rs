@@ -4,16 +4,18 @@ use super::*;
 fn a_recording_is_studied_on_the_half_that_no_fit_saw() {
     let bench = Bench::new();
     let recording = repository("engine-sim/recordings/tiny-moe.npz");
-    let args = format!("study {recording} --model tiny-moe --repeats 2 --batch 3,16,4096 --max-samples 600");
+    let args = format!(
+        "study {recording} --model tiny-moe --workers 4 --repeats 2 --batch 3,16,4096 --calibrated 60 --max-samples 260 --out page.md"
+    );
     let told = bench.json(&args);
-    assert_eq!((&told["kind"], &told["requests"]), (&"study".into(), &600.into()));
-    assert!(told["blended"].as_u64().unwrap() > 10);
+    assert_eq!((&told["kind"], &told["requests"]), (&"study".into(), &260.into()));
+    assert!(told["blended"].as_u64().unwrap() > 5);
     let policies = told["policies"].as_array().unwrap();
     let find = |name: &str, batch: usize| {
         let policy = policies.iter().find(|policy| policy["policy"] == name).unwrap();
         policy["batches"][batch].clone()
     };
-    // 300 requests do not fill 8 workers with 4096 each: such a batch is left out, not made up.
+    // 130 requests do not fill 4 workers with 4096 each: such a batch is left out, not made up.
     assert_eq!(policies[0]["batches"].as_array().unwrap().len(), 2);
     assert_eq!(find("LeastLoaded", 1)["change"]["mean"], 0.0);
     let change = |name: &str, batch| find(name, batch)["change"]["mean"].as_f64().unwrap();
@@ -22,13 +24,36 @@ fn a_recording_is_studied_on_the_half_that_no_fit_saw() {
     assert!(change("LocalityBand, ours", 0) < 0.01 && change("LocalityBand, ELDR's rule", 0) > 0.05);
     let kinds = find("LocalityBand, ours", 1)["kinds"].as_array().unwrap().len();
     assert_eq!(kinds, 12, "eleven domains, and blends apart");
-    assert_eq!(bench.json(&args), told, "the same seed gives the same numbers");
-
-    bench.ok(&format!("{args} --out page.md"));
+    let learning = told["predictors"]["learning"].as_array().unwrap();
+    assert!(
+        learning
+            .iter()
+            .any(|row| row["on"] == "blended" && row["calibrated"] == 60),
+        "{told}"
+    );
+    assert_eq!(
+        told["predictors"]["unseen"].as_array().unwrap().len(),
+        12,
+        "eleven domains and their mean"
+    );
     let page = text(&bench.read("page.md"));
     assert!(
         page.contains("| LeastLoaded |") && page.contains("| blended |"),
         "{page}"
+    );
+}
+
+#[test]
+fn a_seed_gives_one_study() {
+    let bench = Bench::new();
+    bench.samples("samples", &synthetic(80, 1));
+    let args = "study samples --workers 2 --repeats 2 --batch 4 --calibrated 50";
+    let told = bench.json(args);
+    assert_eq!(bench.json(args), told);
+    assert_eq!(
+        told["predictors"]["unseen"].as_array().unwrap().len(),
+        0,
+        "no labels, no unseen domains"
     );
 }
 
