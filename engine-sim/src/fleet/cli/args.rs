@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::fleet::evaluate::Section;
 use crate::fleet::steering::{Contender, Predictor, Rule};
 
 /// Simulates a fleet over recorded gates: what a routing policy does to latency, before it is tried on GPUs.
@@ -66,6 +67,9 @@ pub struct EvaluateArgs {
     /// Folder of the figures; tables go into the Markdown file of the same name beside it.
     #[arg(long, value_name = "DIR", default_value = "docs/evaluation")]
     pub out: PathBuf,
+    /// These sections only; the others' tables and figures stay as they are.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Section::ALL)]
+    pub only: Vec<Section>,
     /// Fewer seeds and requests: a look, not the evaluation.
     #[arg(long)]
     pub quick: bool,

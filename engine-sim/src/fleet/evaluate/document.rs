@@ -31,7 +31,7 @@ impl Document {
         Ok(())
     }
 
-    /// Writes figures and `results.json` to the folder, and puts the tables into the Markdown file of the folder's name beside it, between
+    /// Writes figures and the numbers behind them to the folder, and puts the tables into the Markdown file of the folder's name beside it, between
     /// `<!-- table NAME -->` and `<!-- end -->`. Tables without a place there, and all of them where there is no such file, become files
     /// of their own.
     pub fn write(&self, folder: &Path) -> Result<()> {
@@ -41,10 +41,9 @@ impl Document {
         for (name, svg) in &self.figures {
             written(&folder.join(format!("{name}.svg")), svg)?;
         }
-        written(
-            &folder.join("results.json"),
-            &format!("{}\n", serde_json::to_string(&self.data)?),
-        )?;
+        for (name, value) in &self.data {
+            written(&folder.join(format!("{name}.json")), &format!("{value}\n"))?;
+        }
         let path = folder.with_extension("md");
         let mut text = std::fs::read_to_string(&path).unwrap_or_default();
         for (name, table) in &self.tables {

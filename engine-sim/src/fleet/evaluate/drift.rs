@@ -29,11 +29,19 @@ const RULES: [Rule; 6] = [
     Rule::MarginalCost,
 ];
 
-/// Each rule's (seconds, mean p50 in milliseconds) over time.
-type OverTime = Vec<(Rule, Vec<(f64, f64)>)>;
+/// Seconds, then p50, p99 and mean of TPOT in milliseconds.
+type Point = [f64; 4];
+const P50: usize = 1;
+const P99: usize = 2;
+const MEAN: usize = 3;
+
+/// Each rule's values over time, means over seeds.
+type OverTime = Vec<(Rule, Vec<Point>)>;
 
 struct Drifting {
     name: &'static str,
+    /// In figures' names.
+    file: &'static str,
     /// Domains that calibration has seen.
     before: Vec<String>,
     mix: Mix,
@@ -41,27 +49,23 @@ struct Drifting {
 
 impl Evaluation {
     pub(super) fn drift(&self, document: &mut Document) -> Result<()> {
-        let mut table = String::from("| workload | ");
-        for rule in RULES.iter().skip(1) {
-            let _ = write!(table, "{rule} before | after | ");
-        }
-        let _ = writeln!(
-            table,
-            "fixed table worse than none |\n|---|{}---|",
-            "---|".repeat((RULES.len() - 1) * 2)
+        let mut table = String::from(
+            "| workload | policy | p50 before | after | p99 before | after | mean before | after | worse than LeastLoaded from, p50 | p99 |\n|---|---|---|---|---|---|---|---|---|---|\n",
         );
         let mut all = Vec::new();
         for drifting in self.workloads() {
             let series = self.over_time(&drifting)?;
-            row(&mut table, &drifting, &series);
-            let lines = Lines {
-                title: format!("TPOT p50, {}", drifting.name),
-                x: "seconds".into(),
-                y: "change against LeastLoaded in %".into(),
-                series: changes(&series),
-                marks: vec![(FROM_S, "change begins".into()), (TO_S, "ends".into())],
-            };
-            document.figure(&format!("drift-{}", drifting.name.replace(' ', "-")), lines.svg());
+            rows(&mut table, &drifting, &series);
+            for (name, of) in [("p50", P50), ("p99", P99)] {
+                let lines = Lines {
+                    title: format!("TPOT {name}: {}", drifting.name),
+                    x: "seconds".into(),
+                    y: "change against LeastLoaded in %".into(),
+                    series: changes(&series, of),
+                    marks: vec![(FROM_S, "change begins".into()), (TO_S, "ends".into())],
+                };
+                document.figure(&format!("drift-{}-{name}", drifting.file), lines.svg());
+            }
             all.push((drifting.name, series));
         }
         document.table("drift", table);
@@ -89,16 +93,19 @@ impl Evaluation {
         let mut workloads = vec![
             Drifting {
                 name: "one half of the domains gives way to the other",
+                file: "halves",
                 before: owned(first),
                 mix: Mix::drift(first, rest, FROM_S, TO_S),
             },
             Drifting {
                 name: "an unseen domain takes half of the traffic",
+                file: "unseen",
                 before: owned(known),
                 mix: Mix::appear(known, last, 0.5, FROM_S),
             },
             Drifting {
                 name: "all but two domains vanish",
+                file: "vanish",
                 before: owned(&usable),
                 mix: Mix::drift(&usable, &usable[..2], FROM_S, FROM_S),
             },
@@ -114,6 +121,7 @@ impl Evaluation {
         if usable.iter().all(|n| blends(n)) {
             workloads.push(Drifting {
                 name: "prompts become blends of two domains",
+                file: "blends",
                 before: owned(&usable),
                 mix: blending,
             });
@@ -121,7 +129,7 @@ impl Evaluation {
         workloads
     }
 
-    /// Mean p50 over seeds at each moment, by rule.
+    /// Means over seeds at each moment, by rule.
     fn over_time(&self, drifting: &Drifting) -> Result<OverTime> {
         let seen = |r: &Recording| {
             r.filtered(|request| {
@@ -150,31 +158,35 @@ impl Evaluation {
             .iter()
             .map(|rule| {
                 let contender = Contender::new(*rule, Predictor::Prefill);
-                let mut sums: Vec<(f64, f64, f64)> = Vec::new();
-                for seed in seeds.iter().take(5) {
+                let mut sums: Vec<Point> = Vec::new();
+                let seeds = &seeds[..seeds.len().min(5)];
+                for seed in seeds {
                     let arrivals = workload.arrivals(&judged, *seed)?;
                     let outcome = case.run(&contender, &arrivals, *seed)?;
                     for (i, moment) in timeline(&outcome, EVERY_S).iter().enumerate() {
                         if i == sums.len() {
-                            sums.push((moment.at_s, 0.0, 0.0));
+                            sums.push([moment.at_s, 0.0, 0.0, 0.0]);
                         }
-                        sums[i].1 += moment.tpot_ms.p50;
-                        sums[i].2 += 1.0;
+                        let found = moment.tpot_ms;
+                        for (sum, value) in sums[i].iter_mut().skip(1).zip([found.p50, found.p99, found.mean]) {
+                            *sum += value / seeds.len() as f64;
+                        }
                     }
                 }
-                Ok((*rule, sums.into_iter().map(|(at, sum, n)| (at, sum / n)).collect()))
+                Ok((*rule, sums))
             })
             .collect()
     }
 }
 
-fn changes(series: &OverTime) -> Vec<Series> {
+/// Change of one value against the first rule's.
+fn changes(series: &OverTime, of: usize) -> Vec<Series> {
     let Some((_, base)) = series.first() else {
         return Vec::new();
     };
-    let change = |points: &[(f64, f64)]| {
+    let change = |points: &[Point]| {
         let pairs = points.iter().zip(base).skip(1);
-        pairs.map(|(p, b)| (p.0, (p.1 / b.1 - 1.0) * 100.0, 0.0)).collect()
+        pairs.map(|(p, b)| (p[0], (p[of] / b[of] - 1.0) * 100.0, 0.0)).collect()
     };
     (series.iter().skip(1))
         .map(|(rule, points)| Series {
@@ -184,26 +196,30 @@ fn changes(series: &OverTime) -> Vec<Series> {
         .collect()
 }
 
-fn row(table: &mut String, drifting: &Drifting, series: &OverTime) {
-    let _ = write!(table, "| {} | ", drifting.name);
-    let mut worse = "never".to_owned();
-    for line in changes(series) {
-        let mean = |from: f64, to: f64| {
-            let within: Vec<f64> = line
-                .points
-                .iter()
-                .filter(|p| (from..to).contains(&p.0))
-                .map(|p| p.1)
-                .collect();
-            within.iter().sum::<f64>() / within.len().max(1) as f64
-        };
-        let (before, after) = (mean(30.0, FROM_S), mean(TO_S + 20.0, LENGTH_S - 10.0));
-        let _ = write!(table, "{before:+.1} | {after:+.1} | ");
-        if line.name == Rule::EldrStatic.as_str()
-            && let Some(point) = line.points.iter().find(|p| p.0 > FROM_S && p.1 > 0.0)
-        {
-            worse = format!("{:.0} s after the change begins", point.0 - FROM_S);
+fn rows(table: &mut String, drifting: &Drifting, series: &OverTime) {
+    let by_value = [P50, P99, MEAN].map(|of| changes(series, of));
+    for (at, line) in by_value[0].iter().enumerate() {
+        let _ = write!(table, "| {} | {} | ", drifting.name, line.name);
+        for lines in &by_value {
+            let mean = |from: f64, to: f64| {
+                let within = lines[at].points.iter().filter(|p| (from..to).contains(&p.0));
+                let (sum, n) = within.fold((0.0, 0.0), |(sum, n), p| (sum + p.1, n + 1.0));
+                if n > 0.0 { sum / n } else { 0.0 }
+            };
+            let (before, after) = (mean(30.0, FROM_S), mean(TO_S + 20.0, LENGTH_S - 10.0));
+            let _ = write!(table, "{before:+.1} | {after:+.1} | ");
         }
+        for lines in &by_value[..2] {
+            // Three points in a row: one alone may be chance.
+            let points = &lines[at].points;
+            let lasting = points
+                .windows(3)
+                .find(|w| w[0].0 > FROM_S && w.iter().all(|p| p.1 > 0.0));
+            let _ = match lasting {
+                Some(w) => write!(table, "{:.0} s | ", (w[0].0 - EVERY_S / 2.0 - FROM_S).max(0.0)),
+                None => write!(table, "never | "),
+            };
+        }
+        table.push('\n');
     }
-    let _ = writeln!(table, "{worse} |");
 }

@@ -41,6 +41,36 @@ impl Effort {
     };
 }
 
+/// Parts of the evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Section {
+    /// Every policy with every predictor at three loads.
+    Recorded,
+    /// Traffic that changes.
+    Drift,
+    /// Expert parallelism.
+    Ranks,
+    /// Several routers.
+    Routers,
+    /// Cost of a decision and size of state.
+    Scale,
+}
+
+impl Section {
+    /// All of them, in the order of the document.
+    pub const ALL: [Self; 5] = [Self::Recorded, Self::Drift, Self::Ranks, Self::Routers, Self::Scale];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded gates",
+            Self::Drift => "drift",
+            Self::Ranks => "expert parallelism",
+            Self::Routers => "several routers",
+            Self::Scale => "scale",
+        }
+    }
+}
+
 /// Recorded gates, split.
 pub struct Evaluation {
     recording: Recording,
@@ -63,20 +93,20 @@ impl Evaluation {
         }
     }
 
-    /// Runs all sections and writes tables and figures. `said` is told what is being done.
-    pub fn run(&self, folder: &Path, said: &dyn Fn(&str)) -> Result<()> {
+    /// Runs these sections and writes tables and figures. `said` is told what is being done.
+    pub fn run(&self, only: &[Section], folder: &Path, said: &dyn Fn(&str)) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let mut document = Document::default();
-        said("recorded gates");
-        self.recorded(&mut document)?;
-        said("drift");
-        self.drift(&mut document)?;
-        said("expert parallelism");
-        self.ranks(&mut document)?;
-        said("several routers");
-        self.routers(&mut document)?;
-        said("scale");
-        self.scale(&mut document)?;
+        for section in only {
+            said(section.name());
+            match section {
+                Section::Recorded => self.recorded(&mut document)?,
+                Section::Drift => self.drift(&mut document)?,
+                Section::Ranks => self.ranks(&mut document)?,
+                Section::Routers => self.routers(&mut document)?,
+                Section::Scale => self.scale(&mut document)?,
+            }
+        }
         document.write(folder)
     }
 

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::axis::{Axis, label};
 
 /// Colours that people with colour blindness tell apart (Okabe and Ito).
-const COLOURS: [&str; 8] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a00",
+const COLOURS: [&str; 9] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a00", "#999999",
 ];
 
 pub(super) const WIDTH: f64 = 760.0;
