@@ -25,8 +25,8 @@ pub struct KMeansOptions {
     pub clusters: usize,
     /// Seed of the first centroids.
     pub seed: u64,
-    /// First centroids tried, on at most 64 samples per cluster; the run with the best objective after a few iterations goes on with all
-    /// samples. At least 1; a warm start makes it 1.
+    /// First centroids tried, each run to its end on at most 64 samples per cluster; the best run goes on with all samples. At least 1;
+    /// a warm start makes it 1.
     pub restarts: usize,
     /// Most iterations of a run.
     pub max_iterations: usize,
@@ -34,12 +34,10 @@ pub struct KMeansOptions {
     pub balance: Balance,
 }
 
-/// Iterations after which runs from different first centroids are compared.
-const SOUNDING_ITERATIONS: usize = 3;
 /// Apart from the draws of first centroids.
 const SUBSET_STREAM: u64 = 0x5355_4253;
-/// Samples per cluster that first centroids are chosen from and compared on.
-const SOUNDING_SAMPLES: usize = 64;
+/// Samples per cluster that runs from different first centroids are compared on.
+const SAMPLES_PER_START: usize = 64;
 
 /// Bounds on cluster sizes: in samples where all weigh the same, else in the requests they stand for, as close as whole samples come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +78,7 @@ pub struct Clustering {
     pub centroids: Vec<f32>,
     /// Weighted mean similarity of samples to their centroid: higher is better.
     pub objective: f64,
-    /// Iterations of the kept run, at most `max_iterations` after its first few.
+    /// Iterations of the kept run, at most `max_iterations`, and as many again where it began on part of the samples.
     pub iterations: usize,
 }
 
@@ -117,7 +115,7 @@ pub fn kmeans(
     if let Some(centroids) = warm {
         return lloyd(all, centroids.to_vec(), options);
     }
-    let most = options.clusters.saturating_mul(SOUNDING_SAMPLES);
+    let most = options.clusters.saturating_mul(SAMPLES_PER_START);
     let (some_rows, some_weights);
     let some = if samples > most {
         (some_rows, some_weights) = all.draw(most, options.seed);
@@ -129,20 +127,15 @@ pub fn kmeans(
     } else {
         all
     };
-    // Runs are told apart after a few iterations; only the best goes on until nothing moves.
-    let sounding = KMeansOptions {
-        max_iterations: SOUNDING_ITERATIONS.min(options.max_iterations),
-        ..*options
-    };
     let mut best: Option<Clustering> = None;
     for run in 0..options.restarts.max(1) {
-        let found = lloyd(some, first_centroids(some, run, options), &sounding)?;
+        let found = lloyd(some, first_centroids(some, run, options), options)?;
         if best.as_ref().is_none_or(|b| found.objective > b.objective) {
             best = Some(found);
         }
     }
     let best = best.ok_or(KMeansError::Shape("no run"))?;
-    if samples <= most && best.iterations < sounding.max_iterations {
+    if samples <= most {
         return Ok(best);
     }
     let mut finished = lloyd(all, best.centroids, options)?;
