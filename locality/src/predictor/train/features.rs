@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::products::{products_f32, transposed};
+use super::products::{gram_f32, products_f32, transposed};
 use super::samples::{GROUPINGS, Ready, weighted_mean};
 use crate::predictor::maps::{log_count, log_counts};
 use crate::predictor::ngrams::NGRAM_BUCKETS;
@@ -61,7 +61,7 @@ impl TextFeatures {
                         out[*bucket as usize - first] = *value;
                     }
                 });
-            let part = products_f32(&dense, &dense, PANEL);
+            let part = gram_f32(&dense, PANEL);
             kernel.par_iter_mut().zip(part).for_each(|(k, p)| *k += f64::from(p));
         }
         kernel
@@ -112,7 +112,7 @@ pub(super) fn prefill_features(ready: &Ready<'_>, among: &[usize]) -> PrefillFea
 impl PrefillFeatures {
     /// As for text.
     pub(super) fn kernel(&self) -> Vec<f64> {
-        let products = products_f32(&self.rows, &self.rows, self.mean.len());
+        let products = gram_f32(&self.rows, self.mean.len());
         products.par_iter().map(|p| 1.0 + self.factor * f64::from(*p)).collect()
     }
 

@@ -5,7 +5,7 @@
 //! a_i / (K + l W^-1)^-1_ii; of a group g left out at once, ((K + l W^-1)^-1_gg)^-1 a_g.
 
 use super::factor::{eigen, inverse_factor};
-use super::products::{products_f32, products_f64, transposed};
+use super::products::{gram_f64, products_f32, products_f64, transposed};
 use super::samples::GROUPINGS;
 
 /// Samples that choose the penalty; more would not change it.
@@ -222,7 +222,7 @@ fn fitted_directions(
 /// At most `most` orthonormal rows that span the strongest directions of `rows` [m, length].
 fn orthonormal(rows: &[f64], length: usize, most: usize) -> Vec<f64> {
     let m = rows.len() / length.max(1);
-    let (values, vectors) = eigen(products_f64(rows, rows, length), m);
+    let (values, vectors) = eigen(gram_f64(rows, length), m);
     let first = values.first().copied().unwrap_or(0.0);
     let mut out = Vec::new();
     for (value, vector) in values.iter().zip(vectors.chunks_exact(m)).take(most) {
@@ -249,7 +249,7 @@ fn leave_out(solved: &Solved, members: &[usize], latent: &[f64], dual: &[f64], o
         .iter()
         .flat_map(|i| solved.factor[i * n..(i + 1) * n].to_vec())
         .collect();
-    let Some(factor) = inverse_factor(products_f64(&rows, &rows, n), g) else {
+    let Some(factor) = inverse_factor(gram_f64(&rows, n), g) else {
         return;
     };
     let right: Vec<f64> = dual
