@@ -61,6 +61,8 @@ pub struct Model {
 pub enum PolicyKind {
     /// Least-loaded worker within tau of the best similarity, under a load guard.
     LocalityBand,
+    /// Where the fleet's total cost rises least, by the experts that each batch is expected to use. Needs no table; one sharpens it.
+    MarginalCost,
     /// Least-loaded worker.
     LeastLoaded,
     /// One after the other.

@@ -103,6 +103,8 @@ pub struct FleetArgs {
 pub enum PolicyArg {
     /// Least-loaded worker within tau of the best similarity, under a load guard.
     LocalityBand,
+    /// Where the fleet's total cost rises least, by the experts that each batch is expected to use.
+    MarginalCost,
     /// Least-loaded worker.
     LeastLoaded,
     /// One after the other.

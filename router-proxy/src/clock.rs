@@ -18,6 +18,11 @@ impl Clock {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// The same in seconds, as policies take it.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
     /// Unix time in milliseconds, the same on every router: for slides and samples.
     pub(crate) fn unix_ms() -> u64 {
         SystemTime::now()

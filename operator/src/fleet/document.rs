@@ -50,6 +50,7 @@ pub fn decide(
         },
         policy: match spec.routing.policy {
             Policy::LocalityBand => PolicyKind::LocalityBand,
+            Policy::MarginalCost => PolicyKind::MarginalCost,
             Policy::LeastLoaded => PolicyKind::LeastLoaded,
             Policy::RoundRobin => PolicyKind::RoundRobin,
             Policy::PowerOfTwoChoices => PolicyKind::PowerOfTwoChoices,

@@ -7,6 +7,7 @@ use coterie_locality::{ActivationCounts, Sample};
 use http::response::Parts;
 use hyper::body::Incoming;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::{
     Core,
@@ -19,6 +20,9 @@ use crate::{clock::Clock, routing::Active, worker::Reservation};
 /// Fields of an answer that are between router and engines.
 const INTERNAL: &str = "kv_transfer_params";
 const INTERNAL_OF_CHOICE: &str = "routed_experts";
+
+/// Tokens over which a worker's pace is measured: long enough to even out the network, short enough for its batch to stay the same.
+const PACE_TOKENS: u64 = 16;
 
 /// The engine's answer as far as it has come.
 #[derive(Debug)]
@@ -51,7 +55,8 @@ pub(crate) enum AnswerBody {
 #[derive(Debug)]
 pub(crate) struct Completion {
     core: Arc<Core>,
-    _reservation: Reservation,
+    reservation: Reservation,
+    pace: Option<(u64, Instant)>,
     active: Arc<Active>,
     counts: Option<ActivationCounts>,
     prompt_tokens: u64,
@@ -69,7 +74,8 @@ impl Completion {
         };
         Self {
             core,
-            _reservation: prepared.reservation,
+            reservation: prepared.reservation,
+            pace: None,
             active: prepared.active,
             counts,
             prompt_tokens,
@@ -85,6 +91,17 @@ impl Completion {
     /// Tokens in a stream of this many events: engines send one event per token.
     pub(crate) fn tokens(&self, events: u64) -> u64 {
         events.saturating_sub(self.extra_events)
+    }
+
+    /// A stream has come to this many events: tells the policy how long its worker takes for a token.
+    pub(crate) fn paced(&mut self, events: u64, now: Instant) {
+        let (from, since) = *self.pace.get_or_insert((events, now));
+        let tokens = events.saturating_sub(from);
+        if tokens >= PACE_TOKENS {
+            let took = now.saturating_duration_since(since).as_secs_f64();
+            self.reservation.observed(took / tokens as f64);
+            self.pace = Some((events, now));
+        }
     }
 
     /// The answer ended, or the client left: leaves the sample. Later calls do nothing.

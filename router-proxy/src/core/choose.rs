@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use coterie_crds::routing::PrefillPolicyKind;
-use coterie_locality::{Candidates, Decision, policy::Reason};
+use coterie_crds::routing::{PolicyKind, PrefillPolicyKind};
+use coterie_locality::{
+    Candidates, Decision,
+    policy::{Frequencies, Reason, WorkerId},
+};
 use rand::Rng;
 
 use super::{Core, failure::LegError, sign::Signed};
@@ -85,6 +88,7 @@ impl Core {
         active: &Active,
         revision: Option<&str>,
         signed: Option<&Signed>,
+        frequencies: Option<Frequencies>,
         failed: &Failed,
     ) -> Option<Choice> {
         let now = self.clock.monotonic_ms();
@@ -109,20 +113,24 @@ impl Core {
             };
             targets.iter().map(|t| of(&t.clusters)).collect()
         });
+        let workers: Vec<WorkerId> = targets.iter().map(|t| t.worker.id).collect();
         let candidates = Candidates {
+            workers: &workers,
+            frequencies: frequencies.as_ref(),
+            now: self.clock.seconds(),
             loads: &loads,
             similarity: similarity.as_deref(),
             ..Candidates::default()
         };
         let mut decision = active.policy.choose(&candidates, &mut *rng)?;
-        if decision.reason == Reason::NoSignature && active.table.is_none() {
+        let by_table = active.document.policy == PolicyKind::LocalityBand;
+        if decision.reason == Reason::NoSignature && by_table && active.table.is_none() {
             decision.reason = Reason::NoTable;
         }
         let worker = &targets.get(decision.worker)?.worker;
-        Some(Choice {
-            reservation: reserve(worker, now),
-            decision,
-        })
+        let mut reservation = reserve(worker, now);
+        reservation.place(Arc::clone(&active.policy), frequencies, self.clock);
+        Some(Choice { reservation, decision })
     }
 
     /// An id for one attempt, the same on both legs.

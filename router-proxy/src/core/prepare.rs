@@ -209,7 +209,9 @@ impl Core {
         let signed = signature.as_ref().and_then(|s| s.as_ref().ok()?.as_ref());
         let ticket = prefilled.as_ref().and_then(|p| Some((p, p.handoff.as_ref()?)));
         let revision = ticket.map(|(p, _)| p.revision.as_str());
-        let choice = self.choose_decode(view, active, revision, signed, &tries.decode);
+        let counts = prefilled.as_ref().and_then(|p| p.counts.as_ref().ok());
+        let frequencies = counts.and_then(|c| active.frequencies(c));
+        let choice = self.choose_decode(view, active, revision, signed, frequencies, &tries.decode);
         let Some(Choice { reservation, decision }) = choice else {
             return Err(Stopped::Failed(tries.give_up()));
         };
@@ -226,6 +228,7 @@ impl Core {
             reason = decision.reason.as_str(),
             band = decision.band,
             similarity = decision.chosen_similarity,
+            distinct_experts = decision.distinct_experts,
             "decode worker chosen"
         );
         Ok(Prepared {

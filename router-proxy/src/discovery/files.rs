@@ -188,6 +188,7 @@ fn from_flags(fleet: &FleetArgs, disaggregated: bool, generation: u64) -> Routin
         },
         policy: match fleet.policy {
             PolicyArg::LocalityBand => PolicyKind::LocalityBand,
+            PolicyArg::MarginalCost => PolicyKind::MarginalCost,
             PolicyArg::LeastLoaded => PolicyKind::LeastLoaded,
             PolicyArg::RoundRobin => PolicyKind::RoundRobin,
             PolicyArg::PowerOfTwoChoices => PolicyKind::PowerOfTwoChoices,

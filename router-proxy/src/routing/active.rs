@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc};
 
 use coterie_crds::routing::{Connector, DOCUMENT_VERSION, PolicyKind, RoutingDocument};
 use coterie_locality::{
-    CentroidTable, Fingerprint, Geometry, Policy,
-    policy::{LeastLoaded, LocalityBand, PowerOfTwoChoices, RoundRobin},
+    ActivationCounts, CentroidTable, Fingerprint, Geometry, Policy,
+    policy::{Frequencies, LeastLoaded, LocalityBand, MarginalCost, PowerOfTwoChoices, RoundRobin},
     prefix_hash::{Overflow, PrefixRing},
     table,
 };
@@ -106,10 +106,14 @@ impl Active {
     ) -> Result<Self, BadDocument> {
         let fingerprint = fingerprint(&document)?;
         let policy = match previous {
-            Some(p) if p.document.policy == document.policy && document.policy != PolicyKind::LocalityBand => {
+            Some(p)
+                if p.document.policy == document.policy
+                    && p.fingerprint == fingerprint
+                    && document.policy != PolicyKind::LocalityBand =>
+            {
                 Arc::clone(&p.policy)
             }
-            _ => policy(&document, table.as_deref())?,
+            _ => policy(&document, &fingerprint, table.as_deref())?,
         };
         let handoff: Option<Arc<dyn HandOff>> = match document.connector {
             Connector::Nixl if document.disaggregated => Some(Arc::new(Nixl)),
@@ -123,6 +127,13 @@ impl Active {
             handoff,
             activations: Arc::new(NpyActivations),
         })
+    }
+
+    /// The decode frequencies to expect of a request with these prefill counts, for policies that look at them.
+    pub(crate) fn frequencies(&self, counts: &ActivationCounts) -> Option<Frequencies> {
+        (self.document.policy == PolicyKind::MarginalCost)
+            .then(|| Frequencies::from_counts(counts).ok())
+            .flatten()
     }
 }
 
@@ -152,8 +163,7 @@ pub(crate) fn parse_document(json: &[u8]) -> Result<RoutingDocument, BadDocument
 
 /// Checks what types do not.
 pub(crate) fn check(document: &RoutingDocument) -> Result<(), BadDocument> {
-    fingerprint(document)?;
-    policy(document, None)?;
+    policy(document, &fingerprint(document)?, None)?;
     let no_workers: [&str; 0] = [];
     PrefixRing::new(&no_workers, f64::from(document.prefill.load_factor), Overflow::WalkRing)
         .map_err(|e| BadDocument::Document(e.to_string()))?;
@@ -171,11 +181,16 @@ fn fingerprint(document: &RoutingDocument) -> Result<Fingerprint, BadDocument> {
     Ok(Fingerprint::new(model.name.clone(), geometry))
 }
 
-fn policy(document: &RoutingDocument, table: Option<&ActiveTable>) -> Result<Arc<dyn Policy>, BadDocument> {
+fn policy(
+    document: &RoutingDocument,
+    fingerprint: &Fingerprint,
+    table: Option<&ActiveTable>,
+) -> Result<Arc<dyn Policy>, BadDocument> {
     Ok(match document.policy {
         PolicyKind::LeastLoaded => Arc::new(LeastLoaded),
         PolicyKind::RoundRobin => Arc::new(RoundRobin::default()),
         PolicyKind::PowerOfTwoChoices => Arc::new(PowerOfTwoChoices),
+        PolicyKind::MarginalCost => Arc::new(MarginalCost::new(&fingerprint.geometry)),
         PolicyKind::LocalityBand => {
             let band = &document.locality_band;
             // Without a table there is no similarity, and any tau gives the least-loaded worker.

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use coterie_crds::admin;
+use coterie_locality::policy::WorkerId;
 use coterie_service::{Gate, Readiness};
 
 use super::{Active, Member, View};
-use crate::worker::{Worker, WorkerSpec};
+use crate::worker::{Role, Worker, WorkerSpec};
 
 /// The current view, replaced as a whole. Requests take a reference and keep it, so one request sees one state.
 #[derive(Debug)]
@@ -88,6 +89,11 @@ impl RoutingState {
     fn update(&self, change: impl FnOnce(&View) -> View) {
         let _one_at_a_time = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(change(&self.view()));
+        if let Some(active) = &next.active {
+            let decode = next.members.iter().filter(|m| m.worker.role == Role::Decode);
+            let live: Vec<WorkerId> = decode.map(|m| m.worker.id).collect();
+            active.policy.workers(&live);
+        }
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 }

@@ -43,6 +43,7 @@ pub(crate) struct RouterMetrics {
     band: Histogram,
     similarity: Histogram,
     similarity_given_up: Histogram,
+    distinct: Histogram,
     spills: Counter,
     scrapes: Counters,
     rejected: Counters,
@@ -93,6 +94,7 @@ impl RouterMetrics {
             band: c.add("band_workers", "histogram", &[], "Workers that a signed request was chosen among", Histogram::new(exponential_buckets(1.0, 2.0, 8))),
             similarity: c.add("similarity_cosine", "histogram", &[], "Similarity of signed requests to the chosen worker", Histogram::new((1..=20).map(|i| f64::from(i) * 0.05))),
             similarity_given_up: c.add("similarity_given_up_cosine", "histogram", &[], "Best similarity of any worker minus that of the chosen one", Histogram::new([0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32])),
+            distinct: c.add("expected_distinct_experts", "histogram", &[], "MarginalCost: distinct experts per layer that the chosen worker's batch is expected to load in a step", Histogram::new(exponential_buckets(1.0, 1.5, 18))),
             spills: c.add("spilled_requests", "counter", &[], "Signed requests that the load guard sent outside their band", Counter::default()),
             scrapes: c.add("load_scrapes", "counter", &["result"], "Scrapes of decode workers' load; while they fail a worker's load is the router's own count", Counters::default()),
             rejected: c.add("rejected_updates", "counter", &["what"], "Routing documents and tables that were refused; the last good ones stay in use", Counters::default()),
@@ -169,6 +171,9 @@ impl RouterMetrics {
             self.band.observe(decision.band as f64);
             self.similarity.observe(f64::from(chosen));
             self.similarity_given_up.observe(f64::from(best - chosen));
+        }
+        if let Some(distinct) = decision.distinct_experts {
+            self.distinct.observe(f64::from(distinct));
         }
         if decision.spilled {
             self.spills.inc();

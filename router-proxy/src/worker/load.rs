@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use coterie_locality::{Policy, policy::Frequencies};
+
 use super::{Worker, lock};
+use crate::clock::Clock;
 
 /// Reports older than this are ignored.
 const MAX_REPORT_AGE_MS: u64 = 5_000;
@@ -61,6 +64,15 @@ impl Worker {
 pub(crate) struct Reservation {
     worker: Arc<Worker>,
     dispatched: bool,
+    placed: Option<Placed>,
+}
+
+/// What the policy that chose the worker was told, to be taken back.
+#[derive(Debug)]
+struct Placed {
+    policy: Arc<dyn Policy>,
+    frequencies: Option<Frequencies>,
+    clock: Clock,
 }
 
 impl Reservation {
@@ -69,6 +81,25 @@ impl Reservation {
         Self {
             worker,
             dispatched: false,
+            placed: None,
+        }
+    }
+
+    /// Tells the policy that the request starts here; that it has left follows when the place is given back.
+    pub(crate) fn place(&mut self, policy: Arc<dyn Policy>, frequencies: Option<Frequencies>, clock: Clock) {
+        policy.started(self.worker.id, frequencies.as_ref(), clock.seconds());
+        self.placed = Some(Placed {
+            policy,
+            frequencies,
+            clock,
+        });
+    }
+
+    /// Tells the policy how long the worker takes for a token just now.
+    pub(crate) fn observed(&self, seconds: f64) {
+        if let Some(placed) = &self.placed {
+            let load = self.worker.load(placed.clock.monotonic_ms());
+            placed.policy.observed(self.worker.id, load, seconds);
         }
     }
 
@@ -90,6 +121,10 @@ impl Drop for Reservation {
         self.worker.own.fetch_sub(1, Ordering::AcqRel);
         if self.dispatched {
             self.worker.dispatched.fetch_sub(1, Ordering::AcqRel);
+        }
+        if let Some(placed) = &self.placed {
+            let now = placed.clock.seconds();
+            placed.policy.finished(self.worker.id, placed.frequencies.as_ref(), now);
         }
     }
 }

@@ -4,8 +4,12 @@ mod health;
 mod load;
 pub(crate) mod scrape;
 
-use std::sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicU64};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
+use coterie_locality::policy::WorkerId;
 pub(crate) use load::Reservation;
 
 use health::Health;
@@ -44,6 +48,8 @@ pub(crate) struct WorkerSpec {
 /// One life of one worker, with its counters.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    /// This life's number, for policies that remember workers.
+    pub(crate) id: WorkerId,
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) incarnation: String,
@@ -57,7 +63,9 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(spec: &WorkerSpec) -> Self {
+        static LIVES: AtomicU64 = AtomicU64::new(0);
         Self {
+            id: WorkerId(LIVES.fetch_add(1, Ordering::Relaxed)),
             name: spec.name.clone(),
             role: spec.role,
             incarnation: spec.incarnation.clone(),

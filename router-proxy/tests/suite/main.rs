@@ -13,6 +13,7 @@ mod common;
 mod drain;
 mod engine_fails;
 mod limits;
+mod marginal_cost;
 mod metrics_page;
 mod signatures;
 mod tables;

@@ -30,6 +30,8 @@ pub enum Policy {
     /// The least-loaded worker within tau of the best similarity, under a load guard.
     #[default]
     LocalityBand,
+    /// Where the fleet's total cost rises least, by the experts that each batch is expected to use. Needs no table; one sharpens it.
+    MarginalCost,
     /// The least-loaded worker.
     LeastLoaded,
     /// One after the other.

@@ -79,6 +79,7 @@ impl Relay {
                     self.last = Instant::now();
                     self.deadline.as_mut().reset(self.last + self.pause);
                     self.events.feed(&data);
+                    self.completion.paced(self.events.events(), self.last);
                     return Poll::Ready(Some(data));
                 }
                 Poll::Ready(None) => {
