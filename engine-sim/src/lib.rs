@@ -14,4 +14,4 @@ mod settings;
 pub mod tokenizer;
 
 pub use server::Server;
-pub use settings::Settings;
+pub use settings::{Settings, SyntheticGates};

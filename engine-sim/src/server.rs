@@ -11,10 +11,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Assets, Clock, Engine, EngineHandle, EngineOptions};
+use crate::fleet::gates::generate::Generator;
 use crate::http::{App, AppSettings, Ready, router};
 use crate::kv::{serve_side_channel, without_delay};
 use crate::model::Model;
-use crate::recording::{Recording, RecordingIndex};
+use crate::recording::{Recording, RecordingIndex, Script, Synthetic};
 use crate::settings::Settings;
 use crate::tokenizer::TextCodec;
 
@@ -166,9 +167,20 @@ async fn model_config(settings: &Settings) -> Result<crate::model::ModelConfig> 
 
 async fn load_assets(settings: &Settings) -> Result<(Assets, bool)> {
     let (folder, recording) = (settings.model.clone(), settings.recording.clone());
+    let synthetic = settings.synthetic.clone();
     let load = move || -> Result<(Assets, bool)> {
         let model = Model::load(&folder)?;
         let codec = TextCodec::load(&folder)?;
+        let codec = Arc::new(codec);
+        if let Some(synthetic) = synthetic {
+            let generator = Generator::new(synthetic.geometry, synthetic.parameters, synthetic.seed);
+            let made_up =
+                Synthetic::new(generator, synthetic.domains, Arc::clone(&codec)).map_err(anyhow::Error::msg)?;
+            tracing::info!(geometry = %synthetic.geometry, domains = synthetic.domains, "gates are generated");
+            let script = Some(Script::Synthetic(Arc::new(made_up)));
+            let model = Arc::new(model);
+            return Ok((Assets { model, codec, script }, chat_is_plain(&folder)));
+        }
         let recording = recording.map(|path| -> Result<_> {
             let recording = Recording::load(&path)?;
             let c = model.config();
@@ -180,14 +192,14 @@ async fn load_assets(settings: &Settings) -> Result<(Assets, bool)> {
                 path.display()
             );
             tracing::info!(requests = recording.len(), path = %path.display(), "recording is loaded");
-            Ok(Arc::new(RecordingIndex::new(recording, &codec)))
+            Ok(Script::Recorded(Arc::new(RecordingIndex::new(recording, &codec))))
         });
         let chat = chat_is_plain(&folder);
         Ok((
             Assets {
                 model: Arc::new(model),
-                codec: Arc::new(codec),
-                recording: recording.transpose()?,
+                codec,
+                script: recording.transpose()?,
             },
             chat,
         ))

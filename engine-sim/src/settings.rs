@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use coterie_locality::Geometry;
+
 use crate::cli::ServeArgs;
 use crate::engine::{PrefillLaw, StepLaw};
+use crate::fleet::gates::generate::{Parameters, Shape, preset};
+use crate::recording::MAX_DOMAINS;
 
 const DEFAULT_RECORDING: &str = "/models/recording.npz";
 const DEFAULT_KV_TOKENS: usize = 65536;
@@ -34,6 +38,8 @@ pub struct Settings {
     pub kv_blocks: usize,
     /// Recording to answer from.
     pub recording: Option<PathBuf>,
+    /// Gates to make up instead, for every prompt.
+    pub synthetic: Option<SyntheticGates>,
     /// Time of a decode step.
     pub step_law: StepLaw,
     /// Time of a prefill step.
@@ -108,6 +114,7 @@ impl Settings {
             block_size: args.block_size,
             kv_blocks,
             recording: recording(args.sim_recording.as_deref()),
+            synthetic: synthetic(args)?,
             step_law: StepLaw {
                 base_ms: args.sim_step_base_ms,
                 per_expert_ms: args.sim_step_per_expert_ms,
@@ -130,6 +137,55 @@ impl Settings {
                 .transpose()?,
         })
     }
+}
+
+/// Generated gates to answer from.
+#[derive(Clone, Debug)]
+pub struct SyntheticGates {
+    /// Shape of the model to imitate.
+    pub geometry: Geometry,
+    /// Statistics of its gates.
+    pub parameters: Parameters,
+    /// Domains that prompts without a domain's name are shared among.
+    pub domains: usize,
+    /// Workers with the same seed answer alike.
+    pub seed: u64,
+}
+
+fn synthetic(args: &ServeArgs) -> Result<Option<SyntheticGates>> {
+    let Some(shape) = args.sim_synthetic.as_deref().filter(|s| !s.is_empty()) else {
+        return Ok(None);
+    };
+    let named = Shape::ALL.into_iter().find(|s| s.name() == shape);
+    let (geometry, near) = if let Some(shape) = named {
+        (shape.geometry()?, shape)
+    } else {
+        let numbers: Option<Vec<usize>> = shape.split('x').map(|n| n.parse().ok()).collect();
+        let Some([layers, experts, top_k]) = numbers.as_deref() else {
+            let names: Vec<&str> = Shape::ALL.iter().map(|s| s.name()).collect();
+            bail!(
+                "--sim-synthetic must be LAYERSxEXPERTSxTOPK, e.g. 48x128x8, or one of {}; got {shape:?}",
+                names.join(", ")
+            );
+        };
+        (Geometry::new(*layers, *experts, *top_k)?, Shape::Qwen3A3b)
+    };
+    ensure!(
+        geometry.experts <= 256,
+        "--sim-synthetic serves at most 256 experts a layer, got {}",
+        geometry.experts
+    );
+    ensure!(
+        (1..=MAX_DOMAINS).contains(&args.sim_synthetic_domains),
+        "--sim-synthetic-domains must be 1 to {MAX_DOMAINS}, got {}",
+        args.sim_synthetic_domains
+    );
+    Ok(Some(SyntheticGates {
+        geometry,
+        parameters: preset(near),
+        domains: args.sim_synthetic_domains,
+        seed: args.sim_synthetic_seed,
+    }))
 }
 
 struct Connector {

@@ -67,6 +67,16 @@ pub struct ServeArgs {
     /// Recorded requests (.npz) to answer from. Default: /models/recording.npz if it is there; an empty value: none.
     #[arg(long, env = "SIM_RECORDING")]
     pub sim_recording: Option<String>,
+    /// Answer every prompt with generated gates instead: a model's shape (tiny-moe, qwen3-a3b, gpt-oss-120b, deepseek-v3) or LAYERSxEXPERTSxTOPK.
+    /// The word domain-N in a prompt sets its domain, two of them blend; without one a hash of the prompt does.
+    #[arg(long, env = "SIM_SYNTHETIC")]
+    pub sim_synthetic: Option<String>,
+    /// Domains that prompts without a domain's name are shared among.
+    #[arg(long, env = "SIM_SYNTHETIC_DOMAINS", default_value_t = 8)]
+    pub sim_synthetic_domains: usize,
+    /// Seed of the generated gates: workers with the same one answer alike.
+    #[arg(long, env = "SIM_SYNTHETIC_SEED", default_value_t = 0)]
+    pub sim_synthetic_seed: u64,
     /// Decode step: part that every step takes, in milliseconds.
     #[arg(long, env = "SIM_STEP_BASE_MS", default_value_t = 4.0)]
     pub sim_step_base_ms: f64,

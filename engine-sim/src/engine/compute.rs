@@ -6,7 +6,7 @@ use super::output::TextStream;
 use super::request::{ExpertRows, KvIntent, Submission};
 use crate::kv::{BlockPool, Blocks, Content};
 use crate::model::{Model, Scratch, TokenLogprobs, choose, logprobs};
-use crate::recording::{Continuation, RecordingIndex};
+use crate::recording::{Continuation, Script};
 use crate::tokenizer::TextCodec;
 
 /// What an engine answers from.
@@ -16,8 +16,17 @@ pub struct Assets {
     pub model: Arc<Model>,
     /// Its tokenizer.
     pub codec: Arc<TextCodec>,
-    /// Recorded requests, if any.
-    pub recording: Option<Arc<RecordingIndex>>,
+    /// Recorded or made-up requests, if any.
+    pub script: Option<Script>,
+}
+
+impl Assets {
+    /// Layers and experts per token of the choices that answers carry.
+    pub fn shape(&self) -> (usize, usize) {
+        let config = self.model.config();
+        let own = (config.num_hidden_layers, config.num_experts_per_tok);
+        self.script.as_ref().map_or(own, Script::shape)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +112,7 @@ impl Worker {
             text: TextStream::default(),
             budget,
             rows: Vec::new(),
-            row: vec![0; self.assets.model.config().row_width()],
+            row: vec![0; self.row_width()],
             times: Times {
                 admitted: now,
                 ..Times::default()
@@ -112,28 +121,33 @@ impl Worker {
         })
     }
 
-    /// Tokens the sequence can have: what was asked for, or what the recording still holds (at least one).
+    fn row_width(&self) -> usize {
+        let (layers, top_k) = self.assets.shape();
+        layers * top_k
+    }
+
+    /// Tokens the sequence can have: what was asked for, or what the script still holds (at least one).
     fn budget(&self, sub: &Submission) -> usize {
-        match (sub.recorded, &self.assets.recording) {
-            (Some(at), Some(index)) => sub.limits.max_tokens.min(index.recording().steps - at.offset).max(1),
+        match (sub.recorded, &self.assets.script) {
+            (Some(at), Some(script)) => sub.limits.max_tokens.min(script.left(at)).max(1),
             _ => sub.limits.max_tokens,
         }
     }
 
     fn mark(&self, recorded: Option<Continuation>) -> Option<u64> {
-        Some(self.assets.recording.as_ref()?.mark_of(recorded?.request))
+        Some(self.assets.script.as_ref()?.mark(recorded?))
     }
 
     /// Runs up to `most` prompt tokens; returns how many, and the first token once the prompt is through.
     pub(super) fn prefill(&mut self, job: &mut Job, most: usize) -> (usize, Option<Produced>) {
         let end = job.sub.prompt.len().min(job.computed + most);
         let ran = end - job.computed;
-        if let (Some(at), Some(index)) = (job.sub.recorded, &self.assets.recording) {
+        if let (Some(at), Some(script)) = (job.sub.recorded, &self.assets.script) {
             job.computed = end;
             if end < job.sub.prompt.len() {
                 return (ran, None);
             }
-            let rows = prompt_rows(index, at);
+            let rows = script.prompt_rows(at, job.sub.prompt.len());
             let width = job.row.len();
             job.row.copy_from_slice(&rows[rows.len() - width..]);
             if self.capture {
@@ -158,16 +172,9 @@ impl Worker {
 
     /// One decode step: runs the last token (the prompt's last one if the KV was pulled) and chooses the next.
     pub(super) fn decode(&mut self, job: &mut Job) -> Produced {
-        if let (Some(at), Some(index)) = (job.sub.recorded, &self.assets.recording) {
-            let recording = index.recording();
-            if let Some(step) = (at.offset + job.generated.len()).checked_sub(1) {
-                job.row
-                    .copy_from_slice(recording.decode_row(at.request, step.min(recording.steps - 1)));
-            } else {
-                let rows = recording.prefill_rows(at.request);
-                let width = job.row.len();
-                job.row.copy_from_slice(&rows[rows.len() - width..]);
-            }
+        if let (Some(at), Some(script)) = (job.sub.recorded, &self.assets.script) {
+            let step = (at.offset + job.generated.len()).checked_sub(1);
+            script.row(at, job.sub.prompt.len(), step, &mut job.row);
         } else {
             let position = job.sub.prompt.len() + job.generated.len() - 1;
             let token = job
@@ -189,13 +196,8 @@ impl Worker {
 
     fn produce(&mut self, job: &Job) -> Produced {
         let index = job.generated.len();
-        if let (Some(at), Some(recording)) = (job.sub.recorded, &self.assets.recording) {
-            let generated = recording.recording().generated(at.request);
-            let id = generated
-                .get(at.offset + index)
-                .or(generated.last())
-                .copied()
-                .unwrap_or_default();
+        if let (Some(at), Some(script)) = (job.sub.recorded, &self.assets.script) {
+            let id = script.token(at, index);
             return Produced { id, logprobs: None };
         }
         let eos = [self.assets.model.config().eos_token_id];
@@ -224,17 +226,17 @@ impl Worker {
         let contents = &pulled.blocks[..needed];
         job.computed = job.sub.prompt.len();
         job.phase = Phase::Decode;
-        if let (Some(at), Some(mark), Some(index)) =
-            (job.sub.recorded, self.mark(job.sub.recorded), &self.assets.recording)
+        if let (Some(at), Some(mark), Some(script)) =
+            (job.sub.recorded, self.mark(job.sub.recorded), &self.assets.script)
         {
             let Some((stranger, _)) = contents.iter().find(|(content, _)| *content != Content::Recorded(mark)) else {
                 return Ok(true);
             };
             let other = match stranger {
-                Content::Recorded(mark) => index.find_mark(*mark),
+                Content::Recorded(mark) => Some(*mark),
                 _ => None,
             };
-            let request = other.unwrap_or((at.request + 1) % index.recording().len());
+            let request = script.marked(other, at);
             job.sub.recorded = Some(Continuation {
                 request,
                 offset: at.offset,
@@ -257,22 +259,13 @@ impl Worker {
 
     /// The captured rows, if capture is on and the prompt ran here.
     pub(super) fn take_rows(&self, job: &mut Job) -> Option<ExpertRows> {
-        let config = self.assets.model.config();
+        let (layers, top_k) = self.assets.shape();
         (self.capture && !job.rows.is_empty()).then(|| ExpertRows {
-            layers: config.num_hidden_layers,
-            top_k: config.num_experts_per_tok,
+            layers,
+            top_k,
             data: std::mem::take(&mut job.rows),
         })
     }
-}
-
-fn prompt_rows(index: &RecordingIndex, at: Continuation) -> Vec<u8> {
-    let recording = index.recording();
-    let mut rows = recording.prefill_rows(at.request);
-    for step in 0..at.offset {
-        rows.extend_from_slice(recording.decode_row(at.request, step));
-    }
-    rows
 }
 
 /// What a forward pass reads from blocks that no forward pass wrote: numbers, but no meaning.

@@ -44,7 +44,7 @@ impl Core {
         pulls: PullClient,
         runtime: tokio::runtime::Handle,
     ) -> Self {
-        let layers = worker.assets.model.config().num_hidden_layers;
+        let (layers, _) = worker.assets.shape();
         Self {
             worker,
             options,

@@ -130,7 +130,7 @@ fn checked(
     if logprobs.is_some() && prompts.iter().any(|p| p.recorded.is_some()) {
         return Err(ApiError::about(
             "logprobs",
-            "this prompt is answered from the recording, which has no log-probabilities: leave logprobs out",
+            "this prompt is answered from recorded or generated gates, which have no log-probabilities: leave logprobs out",
         ));
     }
     let single = prompts.len() == 1 && n == 1;
@@ -236,14 +236,13 @@ fn wanted_logprobs(endpoint: Endpoint, body: &Body) -> Result<Option<usize>, Api
 }
 
 fn prompts(app: &App, ready: &Ready, endpoint: Endpoint, body: &Body) -> Result<Vec<PlannedPrompt>, ApiError> {
-    let recording = ready.assets.recording.as_deref();
+    let script = ready.assets.script.as_ref();
     let by_text = |text: &str| -> Result<(Vec<u32>, Option<Continuation>), ApiError> {
-        if let Some((index, request)) = recording.and_then(|r| r.find_text(text).map(|request| (r, request))) {
-            let ids = index.recording().prompt(request).to_vec();
-            return Ok((ids, Some(Continuation { request, offset: 0 })));
+        if let Some((ids, at)) = script.and_then(|s| s.find_text(text)) {
+            return Ok((ids, Some(at)));
         }
         let ids = ready.assets.codec.encode(text).map_err(ApiError::bad)?;
-        let recorded = recording.and_then(|r| r.find(&ids));
+        let recorded = script.and_then(|s| s.find(&ids));
         Ok((ids, recorded))
     };
     let by_ids = |ids: &[u32]| -> Result<(Vec<u32>, Option<Continuation>), ApiError> {
@@ -251,7 +250,7 @@ fn prompts(app: &App, ready: &Ready, endpoint: Endpoint, body: &Body) -> Result<
         if let Some(id) = ids.iter().find(|id| **id as usize >= vocabulary) {
             return Err(ApiError::about("prompt", format!("Token id {id} is out of vocabulary")));
         }
-        Ok((ids.to_vec(), recording.and_then(|r| r.find(ids))))
+        Ok((ids.to_vec(), script.and_then(|s| s.find(ids))))
     };
     let found: Vec<_> = if endpoint == Endpoint::Chat {
         vec![by_text(&chat_text(ready, body)?)?]

@@ -166,22 +166,13 @@ impl Recording {
         &self.prefill[at..at + self.experts]
     }
 
-    /// Expert choices for every prompt token, `[prompt, layers, top_k]`, made so that their counts are exactly the recorded ones.
-    ///
-    /// The recording holds counts only. Each layer's choices, written one expert after the other, are dealt to the tokens in turn: no expert
-    /// was chosen more often than there are tokens, so no token gets one twice, and as the total is tokens x `top_k` every token gets `top_k`.
+    /// Expert choices for every prompt token, `[prompt, layers, top_k]`, made so that their counts are exactly the recorded ones: the recording
+    /// holds counts only.
     pub fn prefill_rows(&self, request: usize) -> Vec<u8> {
         let tokens = self.prompt(request).len();
-        let mut rows = vec![0; tokens * self.layers * self.top_k];
-        for layer in 0..self.layers {
-            let counts = self.prefill_counts(request, layer).iter().enumerate();
-            let choices = counts.flat_map(|(expert, n)| std::iter::repeat_n(expert as u8, *n as usize));
-            for (i, expert) in choices.enumerate() {
-                let (token, slot) = (i % tokens, i / tokens);
-                rows[(token * self.layers + layer) * self.top_k + slot] = expert;
-            }
-        }
-        rows
+        deal(tokens, self.layers, self.top_k, |layer| {
+            self.prefill_counts(request, layer)
+        })
     }
 
     fn check_gates(&self) -> Result<(), String> {
@@ -206,6 +197,28 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// Choices `[tokens, layers, top_k]` of which each layer's counts are exactly those given.
+///
+/// Each layer's choices, written one expert after the other, are dealt to the tokens in turn: no expert was chosen more often than there are
+/// tokens, so no token gets one twice, and as the total is tokens x `top_k` every token gets `top_k`.
+pub(super) fn deal<'c, C: Copy + TryInto<usize> + 'c>(
+    tokens: usize,
+    layers: usize,
+    top_k: usize,
+    counts: impl Fn(usize) -> &'c [C],
+) -> Vec<u8> {
+    let mut rows = vec![0; tokens * layers * top_k];
+    for layer in 0..layers {
+        let counts = counts(layer).iter().enumerate();
+        let choices = counts.flat_map(|(expert, n)| std::iter::repeat_n(expert as u8, (*n).try_into().unwrap_or(0)));
+        for (i, expert) in choices.take(tokens * top_k).enumerate() {
+            let (token, slot) = (i % tokens, i / tokens);
+            rows[(token * layers + layer) * top_k + slot] = expert;
+        }
+    }
+    rows
 }
 
 fn axes<const N: usize>(shape: &[usize]) -> Result<[usize; N], String> {

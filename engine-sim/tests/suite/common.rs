@@ -36,6 +36,7 @@ pub(crate) fn settings() -> Settings {
         block_size: 16,
         kv_blocks: 256,
         recording: Some(folder("recordings/tiny-moe.npz")),
+        synthetic: None,
         step_law: StepLaw {
             base_ms: 4.0,
             per_expert_ms: 0.08,

@@ -7,4 +7,5 @@ mod faults_and_drain;
 mod hand_off;
 mod load;
 mod recorded;
+mod synthetic;
 mod vectors;

@@ -42,6 +42,7 @@ fn settings(capture: bool) -> Settings {
         block_size: 16,
         kv_blocks: 256,
         recording: None,
+        synthetic: None,
         step_law: StepLaw {
             base_ms: 4.0,
             per_expert_ms: 0.08,
