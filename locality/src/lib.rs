@@ -41,6 +41,6 @@ pub use geometry::Geometry;
 pub use npy::{counts_from_npy, counts_of_layers_from_npy};
 pub use policy::{Candidates, Decision, Policy};
 pub use sample::{Sample, Source};
-pub use score::{nearest, scores};
+pub use score::{Scorer, nearest, scores};
 pub use table::{CentroidTable, Fingerprint};
 pub use transform::Transform;

@@ -10,7 +10,7 @@ use crate::geometry::Geometry;
 use crate::vectors::{scale, weigh_counts};
 
 /// Norms below this are taken for it, as in ELDR, so that nothing divides by zero.
-const MIN_NORM: f32 = 1e-9;
+pub(crate) const MIN_NORM: f32 = 1e-9;
 
 /// How a count becomes a signature cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

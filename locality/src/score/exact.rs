@@ -1,4 +1,4 @@
-//! Scoring: a signature's cosine to every centroid.
+//! Scores from f32 centroids: for fits and evaluations, where the whole table is at hand.
 
 use crate::table::CentroidTable;
 use crate::vectors;
@@ -56,5 +56,5 @@ pub fn nearest(scores: &[f32]) -> Option<Nearest> {
 }
 
 #[cfg(test)]
-#[path = "score_tests.rs"]
+#[path = "exact_tests.rs"]
 mod tests;
