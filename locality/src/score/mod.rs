@@ -1,7 +1,7 @@
 //! Scoring: a signature's cosine to every centroid.
 //!
 //! [`scores`] multiplies f32 vectors. [`Scorer`] is made once per table and source and takes counts to similarities in 16-bit fixed point,
-//! without allocation, for an error below 1e-4.
+//! without allocation, for an error below 1e-4 (figures in decision record 0011).
 
 mod exact;
 mod fixed;

@@ -2,7 +2,7 @@
 
 use coterie_locality::{
     ActivationCounts,
-    score::{Nearest, nearest, scores},
+    score::{Nearest, nearest},
 };
 
 use crate::{dialect::MissingSignature, routing::Active};
@@ -19,17 +19,13 @@ pub(crate) fn sign(active: &Active, counts: &ActivationCounts) -> Result<Option<
     let Some(table) = &active.table else {
         return Ok(None);
     };
-    let table = &table.table;
-    let mut signature = vec![0.0; table.transform.dim()];
+    let mut similarities = vec![0.0; table.scorer.clusters()];
     let norm = table
-        .transform
-        .signature(counts, &mut signature)
+        .with_scratch(|scratch| table.scorer.scores_of_counts(counts, scratch, &mut similarities))
         .map_err(|_| MissingSignature::Geometry)?;
     if norm == 0.0 {
         return Err(MissingSignature::Empty);
     }
-    let mut similarities = vec![0.0; table.clusters()];
-    scores(table, &signature, &mut similarities).map_err(|_| MissingSignature::Geometry)?;
     let nearest = nearest(&similarities).ok_or(MissingSignature::Empty)?;
     Ok(Some(Signed {
         scores: similarities,

@@ -1,12 +1,16 @@
 //! A routing document with its table, checked.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use coterie_crds::routing::{Connector, DOCUMENT_VERSION, PolicyKind, RoutingDocument};
 use coterie_locality::{
-    ActivationCounts, CentroidTable, Fingerprint, Geometry, Policy,
+    ActivationCounts, CentroidTable, Fingerprint, Geometry, Policy, Scorer,
     policy::{Frequencies, LeastLoaded, LocalityBand, MarginalCost, PowerOfTwoChoices, RoundRobin},
     prefix_hash::{Overflow, PrefixRing},
+    score::Scratch,
     table,
 };
 
@@ -41,6 +45,10 @@ pub(crate) struct ActiveTable {
     pub(crate) name: String,
     pub(crate) digest: String,
     pub(crate) table: CentroidTable,
+    /// The table's centroids of source Prefill, prepared for decisions.
+    pub(crate) scorer: Scorer,
+    /// Working memory of decisions: as many as were ever made at the same time.
+    scratch: Mutex<Vec<Scratch>>,
     /// Monotonic milliseconds.
     pub(crate) since_ms: u64,
 }
@@ -69,12 +77,25 @@ impl ActiveTable {
                 table.fingerprint.model, table.fingerprint.geometry, fingerprint.model, fingerprint.geometry
             )));
         }
+        let scorer = Scorer::new(&table.transform, &table.centroids).map_err(|error| refuse(error.to_string()))?;
         Ok(Self {
             name: name.to_owned(),
             digest: digest.to_owned(),
             table,
+            scorer,
+            scratch: Mutex::default(),
             since_ms: now_ms,
         })
+    }
+
+    /// Lends working memory for one decision.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let unused = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let lent = unused().pop();
+        let mut scratch = lent.unwrap_or_else(|| self.scorer.scratch());
+        let result = work(&mut scratch);
+        unused().push(scratch);
+        result
     }
 }
 

@@ -6,6 +6,7 @@ use coterie_locality::{
     Assignment, Candidates, CentroidTable, FitOptions, Geometry, Policy as _, assign, fit,
     fit::LayerChoice,
     policy::{LocalityBand, Ties},
+    score::{Scorer, Scratch},
     scores,
 };
 use pulp::Arch;
@@ -51,8 +52,8 @@ pub(super) fn run(suite: &mut Suite) -> anyhow::Result<()> {
         [
             "geometry",
             "K",
-            "signature",
             "similarities",
+            "similarities in f32",
             "choice",
             "bytes read",
             "read floor",
@@ -76,6 +77,7 @@ pub(super) fn run(suite: &mut Suite) -> anyhow::Result<()> {
 /// A table, a fleet and requests.
 struct Decision {
     table: CentroidTable,
+    scorer: Scorer,
     assignment: Assignment,
     requests: Vec<Request>,
     /// Loads of the workers at each request.
@@ -105,6 +107,7 @@ impl Decision {
             .map(|_| (0..clusters).map(|_| rng.gen_range(4..12u8).into()).collect())
             .collect();
         Ok(Self {
+            scorer: Scorer::new(&table.transform, &table.centroids)?,
             assignment: assign(&table.cluster_shares(), &names, &BTreeMap::default()),
             requests: traffic.requests(1_000_000, REQUESTS)?,
             loads,
@@ -140,19 +143,21 @@ impl Decision {
         let mut buffers = Buffers::new(self);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
         let calls = 1000;
-        let (mut sign, mut score, mut choose, mut whole, mut floor) = <(Times, Times, Times, Times, Times)>::default();
-        // Four bytes each of a count, a weight, a signature cell read back, and every centroid.
-        let dim = self.table.transform.dim();
-        let bytes = 4 * dim * (3 + self.table.clusters());
+        let (mut score, mut exact, mut choose, mut whole, mut floor) = <(Times, Times, Times, Times, Times)>::default();
+        // Four bytes each of a count, a weight and a cell read back, two of a rounded cell and of every centroid's.
+        let bytes = 14 * self.table.transform.dim() + self.scorer.bytes();
         let memory = vec![1u64; bytes / 8];
+        let mut signature = vec![0.0; self.table.transform.dim()];
         for _ in 0..rounds {
-            sign.add(Times::of(calls, |i| {
-                self.table
-                    .transform
-                    .signature(&self.requests[i % TIMED].prefill, &mut buffers.signature)
+            score.add(Times::of(calls, |i| {
+                let counts = &self.requests[i % TIMED].prefill;
+                self.scorer
+                    .scores_of_counts(counts, &mut buffers.scratch, &mut buffers.scores)
             }));
-            score.add(Times::of(calls, |_| {
-                scores(&self.table, &buffers.signature, &mut buffers.scores)
+            exact.add(Times::of(calls, |i| {
+                let counts = &self.requests[i % TIMED].prefill;
+                let norm = self.table.transform.signature(counts, &mut signature).ok();
+                norm.and_then(|_| scores(&self.table, &signature, &mut buffers.scores).ok())
             }));
             choose.add(Times::of(calls, |i| {
                 self.assignment.similarity(&buffers.scores, &mut buffers.similarity);
@@ -172,8 +177,8 @@ impl Decision {
         table.row([
             self.geometry(),
             self.table.clusters().to_string(),
-            human(sign.median()),
             human(score.median()),
+            human(exact.median()),
             human(choose.median()),
             format!("{} KiB", bytes / 1024),
             human(floor.median()),
@@ -204,7 +209,7 @@ impl Decision {
 
 /// What a router keeps from call to call.
 struct Buffers {
-    signature: Vec<f32>,
+    scratch: Scratch,
     scores: Vec<f32>,
     similarity: Vec<f32>,
     rng: Xoshiro256PlusPlus,
@@ -214,7 +219,7 @@ impl Buffers {
     fn new(decision: &Decision) -> Self {
         let clusters = decision.table.clusters();
         Self {
-            signature: vec![0.0; decision.table.transform.dim()],
+            scratch: decision.scorer.scratch(),
             scores: vec![0.0; clusters],
             similarity: vec![0.0; clusters],
             rng: Xoshiro256PlusPlus::seed_from_u64(4),
@@ -223,8 +228,10 @@ impl Buffers {
 
     fn decide(&mut self, decision: &Decision, band: &LocalityBand, request: usize) -> Option<usize> {
         let counts = &decision.requests[request].prefill;
-        decision.table.transform.signature(counts, &mut self.signature).ok()?;
-        scores(&decision.table, &self.signature, &mut self.scores).ok()?;
+        decision
+            .scorer
+            .scores_of_counts(counts, &mut self.scratch, &mut self.scores)
+            .ok()?;
         decision.assignment.similarity(&self.scores, &mut self.similarity);
         let candidates = Candidates {
             loads: &decision.loads[request],
