@@ -1,6 +1,6 @@
 //! Command line.
 //!
-//! [`run`] has the arguments of `run` and `collect`, [`files`] those of the commands that work on files, [`study`] those of `study`.
+//! `run` has the arguments of `run` and `collect`, `files` those of the commands that work on files, `study` those of `study`.
 
 mod files;
 mod run;

@@ -1,10 +1,7 @@
 //! `diff`: what differs between two tables, and how many samples change their cluster.
 
 use coterie_locality::{
-    CentroidTable, Sample, kmeans, nearest,
-    predictor::PredictorReport,
-    scores,
-    transform::{TransformKind, normalise},
+    CentroidTable, Sample, kmeans, nearest, predictor::PredictorReport, scores, transform::TransformKind,
 };
 use serde::Serialize;
 
@@ -148,7 +145,11 @@ fn align(old: &CentroidTable, new: &CentroidTable) -> Vec<Pair> {
         .filter(|layer| new.transform.kept_layers().contains(layer))
         .collect();
     let dim = layers.len() * old.fingerprint.geometry.experts;
-    let (olds, news) = (over_layers(old, &layers), over_layers(new, &layers));
+    let cut = |table: &CentroidTable| {
+        let experts = table.fingerprint.geometry.experts;
+        kmeans::over_layers(&table.centroids, table.transform.kept_layers(), &layers, experts)
+    };
+    let (olds, news) = (cut(old), cut(new));
     // The side with fewer clusters is numbered like the other, so that each of its clusters finds its partner.
     let partner: Vec<Option<usize>> = if new.clusters() >= old.clusters() {
         let numbers = kmeans::align(&olds, &news, dim).unwrap_or_default();
@@ -180,25 +181,6 @@ fn align(old: &CentroidTable, new: &CentroidTable) -> Vec<Pair> {
             }
         })
         .collect()
-}
-
-/// Centroids cut to these layers, as unit vectors.
-fn over_layers(table: &CentroidTable, layers: &[u16]) -> Vec<f32> {
-    let experts = table.fingerprint.geometry.experts;
-    let kept = table.transform.kept_layers();
-    let mut rows = Vec::with_capacity(table.clusters() * layers.len() * experts);
-    for centroid in table.centroids.chunks_exact(table.transform.dim()) {
-        let start = rows.len();
-        for (layer, cells) in kept.iter().zip(centroid.chunks_exact(experts)) {
-            if layers.contains(layer) {
-                rows.extend_from_slice(cells);
-            }
-        }
-        if let Some(row) = rows.get_mut(start..) {
-            normalise(row);
-        }
-    }
-    rows
 }
 
 /// Cluster that a router gives a request.

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `prefill` | whole numbers [N, L, E] | times each expert was chosen over the prompt's tokens |
 //! | `decode` | u8, u16 or i32 [N, T, L, k] | experts chosen at each generated token |
-//! | `prompt_tokens` | whole numbers [N] | prompt length |
-//! | `domain` | str [N], may be absent | label; `a+b` is a blend of two |
-//! | `prompt` | str [N], may be absent | text of the prompt |
+//! | `prompt_tokens` | whole numbers \[N\] | prompt length |
+//! | `domain` | str \[N\], may be absent | label; `a+b` is a blend of two |
+//! | `prompt` | str \[N\], may be absent | text of the prompt |
 //! | `prompt_ids` | whole numbers [N, M], may be absent | tokens of the prompt, then zeros; text where a tokenizer is given |
 //!
 //! Text is hashed at once and never kept.

@@ -3,7 +3,7 @@
 //! - [`samples`](load): containers, ELDR's `.npz`, recordings of gates; from a file or standard input, bounded in memory;
 //! - [`gates`]: recordings of gates;
 //! - [`domains`]: labels, one a line;
-//! - [`table`]: table files.
+//! - `table`: table files.
 
 pub mod domains;
 pub mod gates;

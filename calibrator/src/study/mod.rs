@@ -1,9 +1,9 @@
 //! `study`: what policies and predictors make of recorded requests that no fit has seen.
 //!
-//! - [`fleet`]: a fleet kept full, and the distinct experts that its requests see;
-//! - [`policies`]: all policies, on the half that was not fitted;
-//! - [`predictors`]: errors against the number of calibrated requests, and on domains that calibration never saw;
-//! - [`markdown`]: tables for a page.
+//! - `fleet`: a fleet kept full, and the distinct experts that its requests see;
+//! - `policies`: all policies, on the half that was not fitted;
+//! - `predictors`: errors against the number of calibrated requests, and on domains that calibration never saw;
+//! - `markdown`: tables for a page.
 
 mod fleet;
 mod markdown;

@@ -106,15 +106,20 @@ pub fn fit(
     Ok((table, report))
 }
 
-/// Numbers clusters like the previous table's, where both live in the same signature space.
+/// Numbers clusters like the previous table's, by their cosine over the layers that both keep. Without such layers they stay as they are.
 fn keep_numbers(centroids: Vec<f32>, transform: &Transform, previous: Option<(&Transform, &[f32])>) -> Vec<f32> {
-    let same_space = |(old, _): &(&Transform, &[f32])| {
-        old.geometry() == transform.geometry() && old.kept_layers() == transform.kept_layers()
-    };
-    let Some((_, old)) = previous.filter(same_space) else {
+    let Some((before, old)) = previous.filter(|(t, _)| t.geometry() == transform.geometry()) else {
         return centroids;
     };
-    match kmeans::align(old, &centroids, transform.dim()) {
+    let (old_kept, new_kept) = (before.kept_layers(), transform.kept_layers());
+    let both: Vec<u16> = old_kept.iter().copied().filter(|l| new_kept.contains(l)).collect();
+    if both.is_empty() {
+        return centroids;
+    }
+    let experts = transform.geometry().experts;
+    let olds = kmeans::over_layers(old, old_kept, &both, experts);
+    let news = kmeans::over_layers(&centroids, new_kept, &both, experts);
+    match kmeans::align(&olds, &news, both.len() * experts) {
         Some(numbers) => kmeans::renumber(&centroids, transform.dim(), &numbers),
         None => centroids,
     }

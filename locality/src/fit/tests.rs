@@ -246,3 +246,26 @@ fn learns_predictors_and_fits_source_text_on_unseen_predictions() {
     let (plain, _) = fit(&requests, &without, None).unwrap();
     assert_eq!((plain.version, plain.predictors, plain.text), (1, None, None));
 }
+
+#[test]
+fn a_table_of_other_layers_gives_its_numbers_too() {
+    let samples = samples(400, 4, true, 1);
+    let all = FitOptions {
+        layer_selection: LayerChoice::All,
+        seed: 7,
+        ..options(4)
+    };
+    let (old, _) = fit(&samples, &all, None).unwrap();
+    let (new, _) = fit(&samples, &options(4), Some(&old)).unwrap();
+    assert_ne!(old.transform.kept_layers(), new.transform.kept_layers());
+    let cluster = |table: &CentroidTable, sample: &Sample| {
+        let mut signature = vec![0.0; table.transform.dim()];
+        let mut out = vec![0.0; 4];
+        let counts = sample.prefill_counts.as_ref().unwrap();
+        table.transform.signature(counts, &mut signature).unwrap();
+        scores(table, &signature, &mut out).unwrap();
+        nearest(&out).unwrap().cluster
+    };
+    let kept = samples.iter().filter(|s| cluster(&old, s) == cluster(&new, s)).count();
+    assert!(kept > 380, "{kept} of 400");
+}

@@ -11,8 +11,8 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-pub use align::align;
 pub(crate) use align::renumber;
+pub use align::{align, over_layers};
 pub use transport::{TransportError, assign_with_capacities};
 
 use crate::transform::normalise;

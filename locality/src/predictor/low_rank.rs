@@ -3,7 +3,7 @@
 use super::half_rows::{BLOCK, LARGEST_FACTOR, MAX_RANK, REBIAS, checked, small_value, to_bits};
 
 /// frequencies = offset + output^T (scale * (input^T features)): `input` [features, rank] and `output` [rank, cells] as halves, `scale`
-/// [rank] and `offset` [cells] as floats.
+/// \[rank\] and `offset` \[cells\] as floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LowRankMap {
     features: usize,

@@ -1,8 +1,8 @@
 //! Bytes of predictors, in a table's payload.
 //!
 //! All little-endian: mean f32 [L x E]; maps' usual error f32; three curves (text, prefill, both), each a count u8 (0: absent) and that
-//! many knots f32 and weights f32 [4]; then for the text map, if its rank is not 0, `known` u8 [buckets], and for each map with a rank
-//! (text, prefill) scale f32 [rank], offset f32 [L x E], input f16 [features, rank], output f16 [rank, L x E].
+//! many knots f32 and weights f32 \[4\]; then for the text map, if its rank is not 0, `known` u8 \[buckets\], and for each map with a rank
+//! (text, prefill) scale f32 \[rank\], offset f32 [L x E], input f16 [features, rank], output f16 [rank, L x E].
 
 use super::TableError;
 use crate::geometry::Geometry;

@@ -1,6 +1,6 @@
 //! Greedy placement of one layer.
 
-/// Physical to logical experts, [P]. Copies go one after the other to the expert whose copies carry most; then copies, heaviest first, to
+/// Physical to logical experts, \[P\]. Copies go one after the other to the expert whose copies carry most; then copies, heaviest first, to
 /// the rank that carries least among those with a free place, those without a copy of it preferred.
 pub(super) fn place(load: &[f64], ranks: usize, redundant: usize) -> Vec<u16> {
     let places = (load.len() + redundant) / ranks;

@@ -31,7 +31,7 @@ pub const MAX_RANKS: usize = 1024;
 pub struct Placement {
     geometry: Geometry,
     ranks: usize,
-    /// Logical expert of each physical one, [L][P].
+    /// Logical expert of each physical one, \[L, P\].
     layers: Vec<Vec<u16>>,
 }
 
@@ -41,7 +41,7 @@ pub struct Placement {
 pub struct PlacementError(pub(super) String);
 
 impl Placement {
-    /// Checks a map [L][P] of physical to logical experts: as many on each rank, each logical expert somewhere.
+    /// Checks a map \[L, P\] of physical to logical experts: as many on each rank, each logical expert somewhere.
     pub fn new(geometry: Geometry, ranks: usize, layers: Vec<Vec<u16>>) -> Result<Self, PlacementError> {
         let fails = |what: String| Err(PlacementError(what));
         let physical = layers.first().map_or(0, Vec::len);
@@ -157,12 +157,12 @@ impl Placement {
         self.layers.first().map_or(0, Vec::len) / self.ranks
     }
 
-    /// Logical expert of each physical one, [L][P].
+    /// Logical expert of each physical one, \[L, P\].
     pub fn layers(&self) -> &[Vec<u16>] {
         &self.layers
     }
 
-    /// Load of the heaviest rank of a layer under `load` [E], copies sharing an expert's load.
+    /// Load of the heaviest rank of a layer under `load` \[E\], copies sharing an expert's load.
     pub fn heaviest_rank(&self, layer: usize, load: &[f64]) -> f64 {
         let row = self.layers.get(layer).map_or(&[][..], Vec::as_slice);
         balance::heaviest_rank(row, load, self.ranks)

@@ -7,7 +7,7 @@
 //! - Requests: from the recording, by a [`Mix`] of domains over time. Each domain's requests come in random order, none twice before all came once.
 //! - Output lengths: fixed, or log-normal (a heavy tail).
 //! - Sessions: follow-up turns carry the whole conversation as a shared prefix.
-//! - [`replay`]: the arrivals of a trace file.
+//! - `replay`: the arrivals of a trace file.
 
 mod lengths;
 mod mix;

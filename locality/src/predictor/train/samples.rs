@@ -30,7 +30,7 @@ pub(super) struct Ready<'a> {
     pub(super) samples: Vec<&'a Sample>,
     /// Mean 1.
     pub(super) weights: Vec<f64>,
-    /// Mean decode frequencies [cells].
+    /// Mean decode frequencies \[cells\].
     pub(super) mean: Vec<f32>,
     /// Decode frequencies less the mean, [N, cells].
     pub(super) rows: Vec<f32>,

@@ -18,7 +18,7 @@ impl Layer {
         Self { slots: vec![0; SLOTS] }
     }
 
-    /// Fills the slots from weights [E], not all zero.
+    /// Fills the slots from weights \[E\], not all zero.
     pub(super) fn fill(&mut self, weights: &[f32], rng: &mut Quick) {
         let scale = SLOTS as f32 / weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
         let mut upto = rng.unit() as f32;
@@ -102,7 +102,7 @@ impl Bits<'_> {
     }
 }
 
-/// Chances that a token takes each expert, from weights [E]: 1 - exp(-x w) with the x that makes them add up to k. Nearly those of drawing k
+/// Chances that a token takes each expert, from weights \[E\]: 1 - exp(-x w) with the x that makes them add up to k. Nearly those of drawing k
 /// without repetition.
 pub(super) fn chances(weights: &[f32], top_k: usize, out: &mut [f32]) {
     let total: f32 = weights.iter().sum();
@@ -128,7 +128,7 @@ pub(super) fn chances(weights: &[f32], top_k: usize, out: &mut [f32]) {
     }
 }
 
-/// Counts over `tokens` tokens from chances [E], added to `out`: of about the variance that so many draws have, times `spread`, and adding up to
+/// Counts over `tokens` tokens from chances \[E\], added to `out`: of about the variance that so many draws have, times `spread`, and adding up to
 /// tokens x k, none above `tokens`.
 pub(super) fn counts(chances: &[f32], tokens: u32, top_k: usize, spread: f32, rng: &mut Quick, out: &mut [u32]) {
     let n = tokens as f32;

@@ -11,7 +11,7 @@
 //! A request is a function of (parameters, geometry, seed, its number, its domains): nothing needs to be kept. Domains are numbered without end, so any that
 //! a predictor was not calibrated on is an unseen one. A blended prompt counts half of each domain; its decode leans towards the second by [`Parameters::follow`].
 //!
-//! [`fit`] searches the parameters whose [`Statistics`](super::Statistics) are nearest to given ones; [`Match`] prints how near.
+//! `fit` searches the parameters whose [`Statistics`](super::Statistics) are nearest to given ones; [`Match`] prints how near.
 
 mod draw;
 mod fit;
