@@ -80,7 +80,7 @@ pub struct LocalityBand {
     pub tau: Option<f32>,
     /// Fewest workers in the band.
     pub min_candidates: u32,
-    /// Guard: load + 1 <= ceil(ratio x (mean + 1)).
+    /// Load guard, as a multiple of the mean load.
     pub max_load_ratio: f32,
 }
 

@@ -52,7 +52,7 @@ pub struct LocalityBand {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub min_candidates: i32,
-    /// A worker is left out when its load + 1 exceeds this x (mean load + 1), rounded up. At least 1.
+    /// How uneven loads may be for locality's sake, as about this x the mean load; less while the mean is below 4 / (this - 1). At least 1.
     #[serde(default = "max_load_ratio")]
     #[schemars(length(max = 16), regex(pattern = r"^[1-9][0-9]{0,3}(\.[0-9]{1,6})?$"))]
     pub max_load_ratio: String,
