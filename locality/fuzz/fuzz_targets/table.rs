@@ -2,22 +2,15 @@
 #![no_main]
 
 use coterie_locality::{CentroidTable, table::Precision};
-use coterie_locality_fuzz::table;
+use coterie_locality_fuzz::{table, unpack};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let Some((mode, rest)) = input.split_first() else {
+    let Some((_, bytes)) = unpack(input, table) else {
         return;
     };
-    let wrapped;
-    let bytes = if *mode == 0 {
-        rest
-    } else {
-        wrapped = table(rest);
-        &wrapped
-    };
     // What is accepted must survive being written again.
-    if let Ok(decoded) = CentroidTable::decode(bytes) {
+    if let Ok(decoded) = CentroidTable::decode(&bytes) {
         let again = decoded.encode(Precision::F32).expect("a decoded table is sound");
         assert_eq!(CentroidTable::decode(&again).expect("own encoding"), decoded);
     }

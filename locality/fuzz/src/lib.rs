@@ -2,6 +2,7 @@
 //!
 //! A target's input starts with a mode byte: 0 hands the rest to the parser as it is, anything else wraps the rest first.
 
+use std::borrow::Cow;
 use std::io::{Cursor, Write};
 
 use flate2::{Compression, write::ZlibEncoder};
@@ -17,6 +18,17 @@ pub const MEMBERS: [&str; 5] = [
     "decode_tokens",
     "metadata",
 ];
+
+/// Mode byte and bytes for the parser, wrapped unless the mode is 0.
+pub fn unpack(input: &[u8], wrap: fn(&[u8]) -> Vec<u8>) -> Option<(u8, Cow<'_, [u8]>)> {
+    let (mode, rest) = input.split_first()?;
+    let bytes = if *mode == 0 {
+        Cow::Borrowed(rest)
+    } else {
+        Cow::Owned(wrap(rest))
+    };
+    Some((*mode, bytes))
+}
 
 /// A table from its preamble and its body uncompressed.
 pub fn table(plain: &[u8]) -> Vec<u8> {
