@@ -90,11 +90,11 @@ impl Evaluation {
         let redundant = if ranks > 1 { ranks } else { 0 };
         Ok(match placement {
             "EPLB" => StepCost::new(
-                &Placement::token_balanced(geometry, ranks, redundant, &frequencies)?,
+                &Placement::balanced(geometry, ranks, redundant, &frequencies)?,
                 Copies::Spread,
             ),
             "METRO" => StepCost::new(
-                &Placement::activation_balanced(geometry, ranks, redundant, &activation_chances(&frequencies, BATCH))?,
+                &Placement::balanced(geometry, ranks, redundant, &activation_chances(&frequencies, BATCH))?,
                 Copies::One,
             ),
             _ => StepCost::new(&Placement::linear(geometry, ranks, 0)?, Copies::One),

@@ -4,8 +4,8 @@
 //! read. Three ways to place, each a pure function of statistics:
 //!
 //! - [`Placement::linear`]: experts in their order, what engines do at start.
-//! - [`Placement::token_balanced`]: copies for the experts with most tokens, and equal tokens per rank, as EPLB does.
-//! - [`Placement::activation_balanced`]: copies and ranks such that each rank expects equally many *activated* experts in a step. Tokens and activations differ: an expert with a thousand tokens in a step is read once.
+//! - [`Placement::balanced`] by tokens: copies for the experts with most tokens, and equal tokens per rank, as EPLB does.
+//! - [`Placement::balanced`] by chances of activation: copies and ranks such that each rank expects equally many *activated* experts in a step. Tokens and activations differ: an expert with a thousand tokens in a step is read once.
 //!
 //! In a step, tokens of an expert with copies are spread over them (EPLB: every copy is read), or all go to one copy, chosen greedily so that the
 //! slowest rank has few activated experts (METRO): [`Copies`]. [`StepCost`] counts either.
@@ -91,30 +91,11 @@ impl Placement {
         })
     }
 
-    /// Equal tokens per rank, by `tokens` [L, E] (any unit). A layer where the greedy choice is worse than the linear one keeps the linear one.
-    pub fn token_balanced(
-        geometry: Geometry,
-        ranks: usize,
-        redundant: usize,
-        tokens: &[f64],
-    ) -> Result<Self, PlacementError> {
-        Self::balanced(geometry, ranks, redundant, tokens)
-    }
-
-    /// Equal expected activated experts per rank, by `activated` [L, E]: the chance, 0..1, that an expert is used in a step (of the worker's
-    /// usual batch). [`activation_chances`] has it from frequencies. A layer where the greedy choice is worse than the linear one keeps the
-    /// linear one.
-    pub fn activation_balanced(
-        geometry: Geometry,
-        ranks: usize,
-        redundant: usize,
-        activated: &[f64],
-    ) -> Result<Self, PlacementError> {
-        Self::balanced(geometry, ranks, redundant, activated)
-    }
-
-    /// Copies share an expert's load: its tokens are spread over them, or one of them is read in a step, each as often.
-    fn balanced(geometry: Geometry, ranks: usize, redundant: usize, load: &[f64]) -> Result<Self, PlacementError> {
+    /// Equal load per rank, by `load` [L, E]. Tokens (any unit) give a token-balanced placement; the chance, 0..1, that an expert is used in a
+    /// step of the worker's usual batch ([`activation_chances`] has it from frequencies) one balanced by activated experts. Copies share an
+    /// expert's load: its tokens are spread over them, or one of them is read in a step, each as often. A layer where the greedy choice is
+    /// worse than the linear one keeps the linear one.
+    pub fn balanced(geometry: Geometry, ranks: usize, redundant: usize, load: &[f64]) -> Result<Self, PlacementError> {
         let linear = Self::linear(geometry, ranks, redundant)?;
         if load.len() != geometry.cells() || load.iter().any(|l| !(0.0..=1e300).contains(l)) {
             return Err(PlacementError(format!(

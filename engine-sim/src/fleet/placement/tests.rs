@@ -14,8 +14,8 @@ fn loads(geometry: &Geometry, seed: u64) -> Vec<f64> {
 fn made(geometry: Geometry, ranks: usize, redundant: usize, load: &[f64]) -> [Placement; 3] {
     [
         Placement::linear(geometry, ranks, redundant).unwrap(),
-        Placement::token_balanced(geometry, ranks, redundant, load).unwrap(),
-        Placement::activation_balanced(geometry, ranks, redundant, &activation_chances(load, 8.0)).unwrap(),
+        Placement::balanced(geometry, ranks, redundant, load).unwrap(),
+        Placement::balanced(geometry, ranks, redundant, &activation_chances(load, 8.0)).unwrap(),
     ]
 }
 
@@ -114,7 +114,7 @@ fn impossible_placements_are_refused() {
     assert!(Placement::new(geometry, 2, vec![vec![0, 1, 2, 2]]).is_err());
     assert!(Placement::new(geometry, 2, vec![vec![0, 1, 2, 9]]).is_err());
     assert!(Placement::new(geometry, 2, vec![]).is_err());
-    assert!(Placement::token_balanced(geometry, 2, 0, &[1.0, -1.0, 0.0, 0.0]).is_err());
+    assert!(Placement::balanced(geometry, 2, 0, &[1.0, -1.0, 0.0, 0.0]).is_err());
     assert!(Placement::from_json(b"[]", geometry, 2, 0).is_err());
     let counts = br#"{"logical_count": [[1]]}"#;
     assert!(
