@@ -2,6 +2,7 @@
 
 mod changes;
 mod exchange;
+mod prefilling;
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use super::activity::Activity;
 use super::decode::{DecodeWorker, Life, Running};
 use super::events::{Agenda, Event, Nanos, nanos, seconds};
 use super::journey::{End, Journey};
-use super::options::{Choice, FirstToken, FleetOptions};
+use super::options::{Choice, FleetOptions};
 use super::prefill::{PrefillWorker, Prompt};
 use super::router::{Router, Steering};
 use super::tally::Tally;
@@ -240,40 +241,6 @@ impl<'a> Fleet<'a> {
         if !self.prefill[worker as usize].is_busy() {
             self.begin_prefill(worker);
         }
-    }
-
-    fn begin_prefill(&mut self, worker: u32) {
-        let Some(options) = &self.setup.options.prefill else {
-            return;
-        };
-        if let Some(takes) = self.prefill[worker as usize].begin(options) {
-            self.tally.prefill_steps += 1;
-            self.agenda.at(self.now + nanos(takes), Event::PrefillEnds(worker));
-        }
-    }
-
-    fn prefill_ends(&mut self, worker: u32) {
-        let mut done = std::mem::take(&mut self.done);
-        self.prefill[worker as usize].end(&mut done);
-        for prompt in done.drain(..) {
-            let journey = &mut self.journeys[prompt.request as usize];
-            if journey.attempt != prompt.attempt || journey.end != End::Pending {
-                continue;
-            }
-            if self.setup.options.first_token == FirstToken::Prefill && journey.first.is_none() {
-                journey.first = Some(self.now);
-                journey.tokens = 1;
-                if journey.arrival.output_tokens <= 1 {
-                    self.end(prompt.request, End::Finished);
-                    continue;
-                }
-            }
-            if self.journeys[prompt.request as usize].held || self.place(prompt.request) {
-                self.hand_off(prompt.request);
-            }
-        }
-        self.done = done;
-        self.begin_prefill(worker);
     }
 
     /// Chooses a decode worker and reserves a place; `false`: there is none, and the request has ended.
