@@ -137,19 +137,8 @@ impl Side {
 
 /// Pairs clusters so that the sum of their centroids' cosines is highest.
 fn align(old: &CentroidTable, new: &CentroidTable) -> Vec<Pair> {
-    let layers: Vec<u16> = old
-        .transform
-        .kept_layers()
-        .iter()
-        .copied()
-        .filter(|layer| new.transform.kept_layers().contains(layer))
-        .collect();
-    let dim = layers.len() * old.fingerprint.geometry.experts;
-    let cut = |table: &CentroidTable| {
-        let experts = table.fingerprint.geometry.experts;
-        kmeans::over_layers(&table.centroids, table.transform.kept_layers(), &layers, experts)
-    };
-    let (olds, news) = (cut(old), cut(new));
+    let (olds, news, dim) =
+        kmeans::over_common_layers((&old.transform, &old.centroids), (&new.transform, &new.centroids));
     // The side with fewer clusters is numbered like the other, so that each of its clusters finds its partner.
     let partner: Vec<Option<usize>> = if new.clusters() >= old.clusters() {
         let numbers = kmeans::align(&olds, &news, dim).unwrap_or_default();

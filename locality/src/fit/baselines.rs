@@ -7,7 +7,7 @@ use crate::vectors::similarities;
 
 pub(super) struct Measured {
     pub(super) baselines: Baselines,
-    /// Quantile of the gap between the two best scores.
+    /// As asked for: fixed, or a quantile of the gap between the two best scores.
     pub(super) tau: f32,
 }
 
@@ -38,7 +38,10 @@ pub(super) fn measure(rows: &[f32], weights: &[f32], centroids: &[f32], dim: usi
     if total <= 0.0 {
         return Measured {
             baselines: Baselines::default(),
-            tau: 0.0,
+            tau: match options.tau {
+                Tau::Fixed(tau) => tau,
+                Tau::Quantile(_) => 0.0,
+            },
         };
     }
     let mean = sum / total;

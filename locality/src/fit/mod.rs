@@ -16,7 +16,7 @@ pub use options::{FitError, FitOptions, LayerChoice, MIN_DECODE_SAMPLES, Tau};
 pub use report::{DistinctExperts, FitReport, SourceReport};
 
 use crate::evaluate::{EvaluateOptions, EvaluationRequest, evaluate};
-use crate::kmeans::{self, KMeansOptions, kmeans};
+use crate::kmeans::{self, kmeans};
 use crate::predictor::{PredictorReport, Predictors, learn};
 use crate::sample::Sample;
 use crate::table::{CentroidTable, TextSource};
@@ -36,19 +36,7 @@ pub fn fit(
     let transform = prepared.transform(options)?;
     let dim = transform.dim();
     let (fitted, weights) = prepared.signatures(&transform, &prepared.fitted)?;
-    let clustering = kmeans(
-        &fitted,
-        dim,
-        &weights,
-        None,
-        &KMeansOptions {
-            clusters: options.clusters,
-            seed: options.seed,
-            restarts: options.restarts,
-            balance: options.balance,
-            ..KMeansOptions::default()
-        },
-    )?;
+    let clustering = kmeans(&fitted, dim, &weights, None, &options.kmeans())?;
     let old = previous.map(|p| (&p.transform, &p.centroids[..]));
     let centroids = keep_numbers(clustering.centroids, &transform, old);
     let (held_out, held_weights) = prepared.signatures(&transform, &prepared.held_out)?;
@@ -58,10 +46,7 @@ pub fn fit(
         fingerprint: prepared.fingerprint.clone(),
         transform,
         centroids,
-        tau: match options.tau {
-            Tau::Fixed(tau) => tau,
-            Tau::Quantile(_) => measured.tau,
-        },
+        tau: measured.tau,
         baselines: measured.baselines,
         report: FitReport::default(),
         predictors: None,
@@ -111,15 +96,8 @@ fn keep_numbers(centroids: Vec<f32>, transform: &Transform, previous: Option<(&T
     let Some((before, old)) = previous.filter(|(t, _)| t.geometry() == transform.geometry()) else {
         return centroids;
     };
-    let (old_kept, new_kept) = (before.kept_layers(), transform.kept_layers());
-    let both: Vec<u16> = old_kept.iter().copied().filter(|l| new_kept.contains(l)).collect();
-    if both.is_empty() {
-        return centroids;
-    }
-    let experts = transform.geometry().experts;
-    let olds = kmeans::over_layers(old, old_kept, &both, experts);
-    let news = kmeans::over_layers(&centroids, new_kept, &both, experts);
-    match kmeans::align(&olds, &news, both.len() * experts) {
+    let (olds, news, dim) = kmeans::over_common_layers((before, old), (transform, &centroids));
+    match kmeans::align(&olds, &news, dim) {
         Some(numbers) => kmeans::renumber(&centroids, transform.dim(), &numbers),
         None => centroids,
     }

@@ -1,6 +1,6 @@
 //! What can be asked of a fit, and why it refuses.
 
-use crate::kmeans::{Balance, KMeansError};
+use crate::kmeans::{Balance, KMeansError, KMeansOptions};
 use crate::predictor::LearnOptions;
 use crate::table::MAX_CLUSTERS;
 use crate::transform::{TransformError, TransformKind};
@@ -75,6 +75,17 @@ impl Default for FitOptions {
 }
 
 impl FitOptions {
+    /// How the signatures of any source are clustered.
+    pub(super) fn kmeans(&self) -> KMeansOptions {
+        KMeansOptions {
+            clusters: self.clusters,
+            seed: self.seed,
+            restarts: self.restarts,
+            balance: self.balance,
+            ..KMeansOptions::default()
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), FitError> {
         let bad = |text: String| Err(FitError::Options(text));
         if !(1..=MAX_CLUSTERS).contains(&self.clusters) {

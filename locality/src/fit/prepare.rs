@@ -14,8 +14,8 @@ use crate::transform::{Transform, TransformKind, fit_idf, normalise};
 use crate::vectors::pair_distances;
 
 /// Apart from the fit's own draws, so that changing one does not shift the others.
-pub(super) const SPLIT_STREAM: u64 = 0x5350_4c49;
-pub(super) const PAIR_STREAM: u64 = 0x5041_4952;
+const SPLIT_STREAM: u64 = 0x5350_4c49;
+const PAIR_STREAM: u64 = 0x5041_4952;
 
 pub(super) struct Prepared<'a> {
     samples: Vec<&'a Sample>,
@@ -52,18 +52,13 @@ impl<'a> Prepared<'a> {
             let name = |f: &Fingerprint| format!("{} {}", f.model, f.geometry);
             return Err(FitError::MixedModels(name(&fingerprint), name(&other.fingerprint)));
         }
-        let mut order: Vec<usize> = (0..samples.len()).collect();
-        order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(options.seed ^ SPLIT_STREAM));
-        let mut fitted = order.split_off(held);
-        fitted.sort_unstable();
-        order.sort_unstable();
-        let with_decode = |s: &&&Sample| s.decode_counts.as_ref().is_some_and(|c| c.tokens() > 0);
-        let decode_samples = samples.iter().filter(with_decode).count();
+        let (fitted, held_out) = split(samples.len(), held, options.seed);
+        let decode_samples = samples.iter().filter(|s| decoded(s).is_some()).count();
         Ok(Self {
             samples,
             fingerprint,
             fitted,
-            held_out: order,
+            held_out,
             decode_samples,
         })
     }
@@ -77,10 +72,7 @@ impl<'a> Prepared<'a> {
     }
 
     pub(super) fn decode(&self, i: usize) -> Option<&'a ActivationCounts> {
-        self.samples
-            .get(i)
-            .and_then(|s| s.decode_counts.as_ref())
-            .filter(|c| c.tokens() > 0)
+        self.samples.get(i).and_then(|s| decoded(s))
     }
 
     /// Layer mask and weights, from fitted samples only.
@@ -132,7 +124,7 @@ impl<'a> Prepared<'a> {
             }
         }
         let pairs = sample_pairs(among.len(), options.pairs, options.seed ^ PAIR_STREAM);
-        let target = pair_distances(&self.decode_rows(&among), geometry.cells(), &pairs);
+        let target = pair_distances(&decode_rows(&self.decodes(&among)), geometry.cells(), &pairs);
         select_layers(&signal, geometry.layers, geometry.experts, &pairs, &target).map(|s| s.kept)
     }
 
@@ -143,17 +135,7 @@ impl<'a> Prepared<'a> {
             None => self.with_decode(&(0..self.samples.len()).collect::<Vec<_>>())?,
         };
         let (signatures, _) = self.signatures(transform, &among).ok()?;
-        let pairs = sample_pairs(among.len(), options.pairs, options.seed ^ PAIR_STREAM);
-        let signal = pair_distances(&signatures, transform.dim(), &pairs);
-        let target = pair_distances(&self.decode_rows(&among), self.fingerprint.geometry.cells(), &pairs);
-        rho_with_interval(
-            &pairs,
-            &signal,
-            &target,
-            among.len(),
-            options.resamples,
-            options.seed ^ PAIR_STREAM,
-        )
+        rho(&signatures, transform.dim(), &self.decodes(&among), options)
     }
 
     /// Those with decode counts, if they are enough to say anything.
@@ -162,18 +144,8 @@ impl<'a> Prepared<'a> {
         (found.len() >= MIN_DECODE_SAMPLES).then_some(found)
     }
 
-    /// Normalised raw decode counts of all layers.
-    fn decode_rows(&self, among: &[usize]) -> Vec<f32> {
-        let cells = self.fingerprint.geometry.cells();
-        let mut rows: Vec<f32> = among
-            .iter()
-            .filter_map(|i| self.decode(*i))
-            .flat_map(|counts| counts.cells().iter().map(|c| *c as f32))
-            .collect();
-        for row in rows.chunks_exact_mut(cells) {
-            normalise(row);
-        }
-        rows
+    fn decodes(&self, among: &[usize]) -> Vec<&'a ActivationCounts> {
+        among.iter().filter_map(|i| self.decode(*i)).collect()
     }
 
     /// Unit signatures and weights of these samples. One whose signature is zero (only experts that everyone uses) is left out.
@@ -188,4 +160,41 @@ impl<'a> Prepared<'a> {
         }
         Ok((rows, weights))
     }
+}
+
+/// Decode counts that say anything.
+pub(super) fn decoded(sample: &Sample) -> Option<&ActivationCounts> {
+    sample.decode_counts.as_ref().filter(|c| c.tokens() > 0)
+}
+
+/// A seeded split of 0..n: the indices to fit and the `held` ones to hold out, each ascending.
+pub(super) fn split(n: usize, held: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let mut held_out: Vec<usize> = (0..n).collect();
+    held_out.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed ^ SPLIT_STREAM));
+    let mut fitted = held_out.split_off(held);
+    fitted.sort_unstable();
+    held_out.sort_unstable();
+    (fitted, held_out)
+}
+
+/// Rho of the distances between unit `signatures` [N, dim] and between the decode counts of the same N requests; absent with too few.
+pub(super) fn rho(signatures: &[f32], dim: usize, decode: &[&ActivationCounts], options: &FitOptions) -> Option<Rho> {
+    let n = decode.len();
+    let cells = decode.first().filter(|_| n >= MIN_DECODE_SAMPLES)?.cells().len();
+    let seed = options.seed ^ PAIR_STREAM;
+    let pairs = sample_pairs(n, options.pairs, seed);
+    let signal = pair_distances(signatures, dim, &pairs);
+    let target = pair_distances(&decode_rows(decode), cells, &pairs);
+    rho_with_interval(&pairs, &signal, &target, n, options.resamples, seed)
+}
+
+/// Normalised raw decode counts of all layers.
+fn decode_rows(decode: &[&ActivationCounts]) -> Vec<f32> {
+    let mut rows = Vec::new();
+    for counts in decode {
+        let start = rows.len();
+        rows.extend(counts.cells().iter().map(|c| *c as f32));
+        normalise(&mut rows[start..]);
+    }
+    rows
 }

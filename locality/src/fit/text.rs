@@ -1,21 +1,17 @@
 //! Source Text: centroids, tau and baselines from what the text map says of samples that it has not seen.
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use super::baselines::measure;
-use super::options::{FitError, FitOptions, MIN_DECODE_SAMPLES, Tau};
-use super::prepare::{PAIR_STREAM, SPLIT_STREAM};
+use super::options::{FitError, FitOptions};
+use super::prepare::{decoded, rho, split};
 use super::report::SourceReport;
-use crate::kmeans::{KMeansOptions, kmeans};
+use crate::kmeans::kmeans;
 use crate::predictor::{Learned, NgramCounter, Predictors};
 use crate::sample::Sample;
-use crate::spearman::{Rho, rho_with_interval, sample_pairs};
+use crate::spearman::Rho;
 use crate::table::{CentroidTable, TextSource};
-use crate::transform::{Transform, TransformKind, normalise};
-use crate::vectors::pair_distances;
+use crate::transform::{Transform, TransformKind};
 
 /// What the text map is, and what it said of the samples it was learned from.
 pub(super) struct TextFit<'a> {
@@ -44,11 +40,7 @@ impl TextFit<'_> {
         rows.par_chunks_exact_mut(dim)
             .zip(&among)
             .try_for_each(|(row, i)| self.signature(samples, *i, &transform, row))?;
-        let mut order: Vec<usize> = (0..among.len()).collect();
-        order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(options.seed ^ SPLIT_STREAM));
-        let mut fitted = order.split_off(held);
-        fitted.sort_unstable();
-        order.sort_unstable();
+        let (fitted, kept_out) = split(among.len(), held, options.seed);
         let select = |of: &[usize]| -> (Vec<f32>, Vec<f32>) {
             let row = |at: &usize| rows[at * dim..(at + 1) * dim].iter().copied();
             (
@@ -57,28 +49,16 @@ impl TextFit<'_> {
             )
         };
         let (signatures, weights) = select(&fitted);
-        let clustering = kmeans(
-            &signatures,
-            dim,
-            &weights,
-            None,
-            &KMeansOptions {
-                clusters: options.clusters,
-                seed: options.seed,
-                restarts: options.restarts,
-                balance: options.balance,
-                ..KMeansOptions::default()
-            },
-        )?;
+        let clustering = kmeans(&signatures, dim, &weights, None, &options.kmeans())?;
         let old = self.previous.and_then(|p| p.text.as_ref());
         let centroids = super::keep_numbers(
             clustering.centroids,
             &transform,
             old.map(|o| (&o.transform, &o.centroids[..])),
         );
-        let (held_out, held_weights) = select(&order);
+        let (held_out, held_weights) = select(&kept_out);
         let mut measured = measure(&held_out, &held_weights, &centroids, dim, options);
-        let held_samples: Vec<&Sample> = order.iter().map(|at| samples[among[*at]]).collect();
+        let held_samples: Vec<&Sample> = kept_out.iter().map(|at| samples[among[*at]]).collect();
         let rho = self.rho(&held_out, dim, &held_samples);
         measured.baselines.rho = rho.map(|r| r.value);
         measured.baselines.rho_se = rho.map(|r| r.standard_error);
@@ -92,10 +72,7 @@ impl TextFit<'_> {
         let source = TextSource {
             transform,
             centroids,
-            tau: match options.tau {
-                Tau::Fixed(tau) => tau,
-                Tau::Quantile(_) => measured.tau,
-            },
+            tau: measured.tau,
             baselines: measured.baselines.rounded(),
         };
         Ok(Some((source, report.rounded())))
@@ -115,24 +92,14 @@ impl TextFit<'_> {
 
     /// Rho over the held-out samples with decode counts; absent with too few.
     fn rho(&self, signatures: &[f32], dim: usize, samples: &[&Sample]) -> Option<Rho> {
-        let (mut signals, mut targets, mut n) = (Vec::new(), Vec::new(), 0);
+        let (mut rows, mut decode) = (Vec::new(), Vec::new());
         for (row, sample) in signatures.chunks_exact(dim).zip(samples) {
-            if let Some(counts) = sample.decode_counts.as_ref().filter(|c| c.tokens() > 0) {
-                signals.extend_from_slice(row);
-                let mut target: Vec<f32> = counts.cells().iter().map(|c| *c as f32).collect();
-                normalise(&mut target);
-                targets.extend(target);
-                n += 1;
+            if let Some(counts) = decoded(sample) {
+                rows.extend_from_slice(row);
+                decode.push(counts);
             }
         }
-        if n < MIN_DECODE_SAMPLES {
-            return None;
-        }
-        let seed = self.options.seed ^ PAIR_STREAM;
-        let pairs = sample_pairs(n, self.options.pairs, seed);
-        let signal = pair_distances(&signals, dim, &pairs);
-        let target = pair_distances(&targets, self.transform.geometry().cells(), &pairs);
-        rho_with_interval(&pairs, &signal, &target, n, self.options.resamples, seed)
+        rho(&rows, dim, &decode, self.options)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Numbering new centroids like the old ones, so that workers keep their traffic over a re-fit.
 
 use super::transport::assign_with_capacities;
-use crate::transform::normalise;
+use crate::transform::{Transform, normalise};
 use crate::vectors::similarities;
 
 /// For each new centroid the number it should get, so that the sum of similarities between old and new centroids of the same number is
@@ -36,19 +36,25 @@ pub(crate) fn renumber(centroids: &[f32], dim: usize, numbers: &[usize]) -> Vec<
     out
 }
 
-/// Centroids over `kept` layers of so many experts, cut to `layers` of these, as unit vectors: what makes centroids of different layers
-/// comparable.
-pub fn over_layers(centroids: &[f32], kept: &[u16], layers: &[u16], experts: usize) -> Vec<f32> {
-    let mut rows = Vec::with_capacity(centroids.len());
-    for centroid in centroids.chunks_exact(kept.len() * experts) {
-        let start = rows.len();
-        let cells = kept.iter().zip(centroid.chunks_exact(experts));
-        for (_, cells) in cells.filter(|(layer, _)| layers.contains(layer)) {
-            rows.extend_from_slice(cells);
+/// Old and new centroids cut to the layers that both transforms keep, as unit vectors, and their length (0 without such layers): what makes
+/// centroids of different layers comparable. Both transforms are of one geometry.
+pub fn over_common_layers(old: (&Transform, &[f32]), new: (&Transform, &[f32])) -> (Vec<f32>, Vec<f32>, usize) {
+    let in_both = |layer: &u16| old.0.kept_layers().contains(layer) && new.0.kept_layers().contains(layer);
+    let experts = new.0.geometry().experts;
+    let cut = |(transform, centroids): (&Transform, &[f32])| {
+        let mut rows = Vec::with_capacity(centroids.len());
+        for centroid in centroids.chunks_exact(transform.dim()) {
+            let start = rows.len();
+            let cells = transform.kept_layers().iter().zip(centroid.chunks_exact(experts));
+            for (_, cells) in cells.filter(|(layer, _)| in_both(layer)) {
+                rows.extend_from_slice(cells);
+            }
+            if let Some(row) = rows.get_mut(start..) {
+                normalise(row);
+            }
         }
-        if let Some(row) = rows.get_mut(start..) {
-            normalise(row);
-        }
-    }
-    rows
+        rows
+    };
+    let common = new.0.kept_layers().iter().filter(|layer| in_both(layer)).count();
+    (cut(old), cut(new), common * experts)
 }

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 pub(crate) use align::renumber;
-pub use align::{align, over_layers};
+pub use align::{align, over_common_layers};
 pub use transport::{TransportError, assign_with_capacities};
 
 use crate::transform::normalise;
@@ -141,6 +141,21 @@ pub fn kmeans(
     let mut finished = lloyd(all, best.centroids, options)?;
     finished.iterations += best.iterations;
     Ok(finished)
+}
+
+/// Clusters the unit rows of `rows` [N, dim] anew from `centroids` [K, dim], whose numbers the new ones keep: a re-fit on live traffic.
+pub fn refit(rows: &[f32], dim: usize, centroids: &[f32]) -> Result<Clustering, KMeansError> {
+    let options = KMeansOptions {
+        clusters: centroids.len() / dim.max(1),
+        ..KMeansOptions::default()
+    };
+    let mut found = kmeans(rows, dim, &[], Some(centroids), &options)?;
+    let numbers = align(centroids, &found.centroids, dim).ok_or(KMeansError::NotFinite)?;
+    found.centroids = renumber(&found.centroids, dim, &numbers);
+    for label in &mut found.labels {
+        *label = numbers[*label as usize] as u32;
+    }
+    Ok(found)
 }
 
 /// Rows with their weights; none means 1 each.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::kmeans::{Balance, KMeansOptions, align, kmeans, renumber};
+use crate::kmeans;
 use crate::table::NORM_TOLERANCE;
 use crate::transform::normalise;
 
@@ -69,16 +69,10 @@ pub struct FitJob {
 impl FitJob {
     /// Balanced K-means from the current centroids, numbered like them.
     pub fn run(&self) -> Result<Vec<f32>, String> {
-        let options = KMeansOptions {
-            clusters: self.centroids.len() / self.dim,
-            restarts: 1,
-            balance: Balance::Upper,
-            ..KMeansOptions::default()
-        };
-        let fitted =
-            kmeans(&self.rows, self.dim, &[], Some(&self.centroids), &options).map_err(|error| error.to_string())?;
-        let numbers = align(&self.centroids, &fitted.centroids, self.dim).ok_or("centroids cannot be compared")?;
-        Ok(renumber(&fitted.centroids, self.dim, &numbers))
+        match kmeans::refit(&self.rows, self.dim, &self.centroids) {
+            Ok(fitted) => Ok(fitted.centroids),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 

@@ -37,29 +37,6 @@ impl SourceView<'_> {
         self.centroids.len() / self.transform.dim()
     }
 
-    /// Writes the similarity of `signature` (length D) to every centroid to `out` (length K); `false`, and nothing written, with other
-    /// lengths.
-    pub fn scores(&self, signature: &[f32], out: &mut [f32]) -> bool {
-        let dim = self.transform.dim();
-        let fits = signature.len() == dim && out.len() == self.clusters();
-        if fits {
-            for (score, centroid) in out.iter_mut().zip(self.centroids.chunks_exact(dim)) {
-                *score = crate::score::dot(signature, centroid);
-            }
-        }
-        fits
-    }
-
-    /// Traffic share of each cluster: the held-out one, or 1/K each where there is none.
-    pub fn cluster_shares(&self) -> Vec<f64> {
-        let clusters = self.clusters();
-        if self.baselines.cluster_shares.len() == clusters {
-            self.baselines.cluster_shares.clone()
-        } else {
-            vec![1.0 / clusters as f64; clusters]
-        }
-    }
-
     pub(super) fn validate(&self, geometry: &Geometry) -> Result<(), TableError> {
         let invalid = |text: String| Err(TableError::Invalid(text));
         if geometry != self.transform.geometry() {

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use coterie_locality::CentroidTable;
 use coterie_locality::drift::{DriftState, SlideSummary, Thresholds, Verdict, judge, merge_slides, select_window};
-use coterie_locality::kmeans::{KMeansOptions, align, kmeans};
+use coterie_locality::{CentroidTable, kmeans};
 
 /// When centroids are fitted anew. The transform stays, as in ELDR.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,24 +95,10 @@ impl Refitter {
 
     fn fit(&mut self, now: f64, rows: &[f32], table: &mut CentroidTable) -> bool {
         let (dim, clusters) = (table.transform.dim(), table.clusters());
-        let options = KMeansOptions {
-            clusters,
-            ..KMeansOptions::default()
-        };
-        let warm = Some(table.centroids.as_slice());
-        let Ok(found) = kmeans(rows, dim, &[], warm, &options) else {
+        let Ok(found) = kmeans::refit(rows, dim, &table.centroids) else {
             return false;
         };
-        // Clusters keep their numbers, so that workers keep their requests.
-        for (row, number) in found.centroids.chunks_exact(dim).zip(
-            align(&table.centroids.clone(), &found.centroids, dim)
-                .into_iter()
-                .flatten(),
-        ) {
-            if let Some(place) = table.centroids.get_mut(number * dim..(number + 1) * dim) {
-                place.copy_from_slice(row);
-            }
-        }
+        table.centroids = found.centroids;
         self.last = now;
         self.fits += 1;
         self.generation += 1;
