@@ -9,6 +9,7 @@ import traceback
 MODULES = {
     "versions": "versions",
     "route": "route",
+    "choose": "choose",
     "counts": "counts",
     "assign_flow": "assignment",
     "assign_hungarian": "assignment",

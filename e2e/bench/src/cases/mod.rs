@@ -1,6 +1,7 @@
 //! What is measured, one file each.
 
 mod assignment;
+mod choose;
 mod counts;
 pub(crate) mod fit;
 mod kmeans;
@@ -13,8 +14,9 @@ use crate::suite::Suite;
 type Case = fn(&mut Suite) -> anyhow::Result<()>;
 
 /// The names that `--only` takes.
-pub(crate) const NAMES: [&str; 7] = [
+pub(crate) const NAMES: [&str; 8] = [
     "route",
+    "choose",
     "counts",
     "assignment",
     "kmeans",
@@ -24,12 +26,13 @@ pub(crate) const NAMES: [&str; 7] = [
 ];
 
 /// All cases, in the order of [`NAMES`].
-pub(crate) const ALL: [(&str, Case); 7] = [
+pub(crate) const ALL: [(&str, Case); 8] = [
     (NAMES[0], route::run),
-    (NAMES[1], counts::run),
-    (NAMES[2], assignment::run),
-    (NAMES[3], kmeans::run),
-    (NAMES[4], predictor::run),
-    (NAMES[5], fit::run),
-    (NAMES[6], fit::run_large),
+    (NAMES[1], choose::run),
+    (NAMES[2], counts::run),
+    (NAMES[3], assignment::run),
+    (NAMES[4], kmeans::run),
+    (NAMES[5], predictor::run),
+    (NAMES[6], fit::run),
+    (NAMES[7], fit::run_large),
 ];

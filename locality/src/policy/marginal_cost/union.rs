@@ -1,6 +1,8 @@
 //! What a batch of requests is expected to load: for each cell (expert e of layer l) the chance that at least one of them uses it in a
 //! step, 1 - prod(1 - p).
 
+use pulp::Arch;
+
 use super::fixed::{SURVIVAL_ONE, negative_log, survival};
 use crate::policy::frequencies::ONE;
 
@@ -61,14 +63,22 @@ pub(super) fn frequency_sum(frequencies: &[i16]) -> f64 {
 
 /// Distinct experts that a request adds to a batch: the sum over cells of p x survival. Whole numbers: the same on every machine.
 pub(super) fn added(frequencies: &[i16], survivals: &[i16]) -> f64 {
-    let (p, p_rest) = frequencies.as_chunks::<BLOCK>();
-    let (s, s_rest) = survivals.as_chunks::<BLOCK>();
-    let mut sum: u64 = p.iter().zip(s).map(|(p, s)| u64::from(products(p, s))).sum();
-    sum += u64::from(products(p_rest, s_rest));
+    // Compiled for each width of registers and chosen at run time: twice as fast with wider ones.
+    let sum = Arch::new().dispatch(|| {
+        let (p, p_rest) = frequencies.as_chunks::<BLOCK>();
+        let (s, s_rest) = survivals.as_chunks::<BLOCK>();
+        let whole: u64 = p.iter().zip(s).map(|(p, s)| u64::from(products(p, s))).sum();
+        whole + u64::from(products(p_rest, s_rest))
+    });
     sum as f64 / (f64::from(ONE) * f64::from(SURVIVAL_ONE))
 }
 
 /// Of at most [`BLOCK`] pairs, none of them negative.
+#[allow(
+    clippy::inline_always,
+    reason = "runs with the smallest instruction set unless inlined into what pulp compiles for each"
+)]
+#[inline(always)]
 fn products(p: &[i16], s: &[i16]) -> u32 {
     let product = |(p, s): (&i16, &i16)| i32::from(*p).wrapping_mul(i32::from(*s));
     p.iter()
