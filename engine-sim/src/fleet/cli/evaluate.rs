@@ -19,7 +19,7 @@ pub(super) fn evaluate(args: &EvaluateArgs, out: &mut dyn Write) -> Result<()> {
         recording.len()
     );
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    Evaluation::new(recording, effort).run(&args.only, &args.out, &|section| eprintln!("{section} ..."))?;
+    Evaluation::new(recording, effort).run(&args.only, &args.out, &|line| eprintln!("{line}"))?;
     writeln!(out, "{}", args.out.with_extension("md").display())?;
     Ok(())
 }

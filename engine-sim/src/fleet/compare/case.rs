@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::arrivals::laps;
 use super::result::{CaseResult, ContenderResult};
-use crate::fleet::gates::Recording;
+use crate::fleet::gates::{Recording, RequestGates};
 use crate::fleet::law::DecodeLaw;
 use crate::fleet::outcome::{Summary, Unconserved, check, summarise};
 use crate::fleet::placement::StepCost;
@@ -14,6 +14,9 @@ use crate::fleet::workload::Arrival;
 
 /// Called after every finished run.
 pub type Progress<'a> = &'a (dyn Fn() + Sync);
+
+/// Which requests are shown apart.
+pub type Apart<'a> = &'a (dyn Fn(&RequestGates) -> bool + Sync);
 
 /// A fleet under a load.
 #[derive(Clone)]
@@ -86,9 +89,14 @@ impl Case<'_> {
 
     /// Figures of an outcome.
     pub fn summary(&self, outcome: &Outcome) -> Summary {
+        self.summary_apart(outcome, &RequestGates::is_blended)
+    }
+
+    /// The same with the requests for which `apart` holds in place of the blended ones, and all others in place of the pure ones.
+    fn summary_apart(&self, outcome: &Outcome, apart: Apart<'_>) -> Summary {
         let judged = self.calibration.judged();
         summarise(outcome, &|request| {
-            judged.requests.get(request).is_some_and(|r| r.is_blended())
+            judged.requests.get(request).is_some_and(|r| apart(r))
         })
     }
 }
@@ -98,6 +106,17 @@ pub fn compare(
     case: &Case<'_>,
     contenders: &[Contender],
     seeds: &[u64],
+    progress: Progress<'_>,
+) -> Result<CaseResult, CaseError> {
+    compare_apart(case, contenders, seeds, &RequestGates::is_blended, progress)
+}
+
+/// The same; requests for which `apart` holds are shown in place of the blended ones, all others in place of the pure ones.
+pub fn compare_apart(
+    case: &Case<'_>,
+    contenders: &[Contender],
+    seeds: &[u64],
+    apart: Apart<'_>,
     progress: Progress<'_>,
 ) -> Result<CaseResult, CaseError> {
     // Fits are made before the runs, so that cores do not wait for each other.
@@ -111,7 +130,7 @@ pub fn compare(
             let (contender, seed) = (&contenders[i / seeds.len()], i % seeds.len());
             let outcome = case.run(contender, &arrivals[seed], seeds[seed])?;
             progress();
-            Ok(case.summary(&outcome))
+            Ok(case.summary_apart(&outcome, apart))
         })
         .collect::<Result<_, CaseError>>()?;
     Ok(CaseResult {

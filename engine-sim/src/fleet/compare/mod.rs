@@ -7,7 +7,7 @@ mod result;
 mod table;
 
 pub use arrivals::{laps, rate_for_batch};
-pub use case::{Case, CaseError, Progress, compare};
+pub use case::{Apart, Case, CaseError, Progress, compare, compare_apart};
 pub use interval::Interval;
 pub use result::{CaseResult, Change, ContenderResult, Metric};
 pub use table::{markdown, text};

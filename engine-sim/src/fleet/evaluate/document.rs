@@ -56,6 +56,14 @@ impl Document {
     }
 }
 
+#[cfg(test)]
+impl Document {
+    /// A table that was made.
+    pub(super) fn made(&self, name: &str) -> Option<&str> {
+        self.tables.get(name).map(String::as_str)
+    }
+}
+
 /// The text with the table at its place; `None` if it has none.
 fn place(text: &str, name: &str, table: &str) -> Option<String> {
     let start = format!("<!-- table {name} -->");

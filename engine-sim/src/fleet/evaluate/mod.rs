@@ -2,6 +2,8 @@
 
 mod document;
 mod drift;
+mod paper;
+mod predictors;
 mod ranks;
 mod recorded;
 mod routers;
@@ -17,7 +19,7 @@ use crate::fleet::compare::{Case, rate_for_batch};
 use crate::fleet::gates::Recording;
 use crate::fleet::law::DecodeLaw;
 use crate::fleet::simulate::{Activity, FleetOptions};
-use crate::fleet::steering::Calibration;
+use crate::fleet::steering::{Calibration, Predictor};
 
 /// How thoroughly.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +56,23 @@ pub enum Section {
     Routers,
     /// Cost of a decision and size of state.
     Scale,
+    /// Predictors with few and many calibration samples, and domains that calibration has not seen; needs prompts' text.
+    Predictors,
+    /// The ELDR paper's fleet over made-up gates, beside what was published.
+    Paper,
 }
 
 impl Section {
     /// All of them, in the order of the document.
-    pub const ALL: [Self; 5] = [Self::Recorded, Self::Drift, Self::Ranks, Self::Routers, Self::Scale];
+    pub const ALL: [Self; 7] = [
+        Self::Recorded,
+        Self::Drift,
+        Self::Ranks,
+        Self::Routers,
+        Self::Scale,
+        Self::Predictors,
+        Self::Paper,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -67,6 +81,8 @@ impl Section {
             Self::Ranks => "expert parallelism",
             Self::Routers => "several routers",
             Self::Scale => "scale",
+            Self::Paper => "the paper's setting",
+            Self::Predictors => "predictors",
         }
     }
 }
@@ -97,14 +113,23 @@ impl Evaluation {
     pub fn run(&self, only: &[Section], folder: &Path, said: &dyn Fn(&str)) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let mut document = Document::default();
+        let has_text = self.calibration.predictors().contains(&Predictor::Text);
         for section in only {
-            said(section.name());
+            if *section == Section::Predictors && !has_text {
+                said(
+                    "predictors: skipped, they need a recording with prompt_ids and --tokenizer; tables stay as they are",
+                );
+                continue;
+            }
+            said(&format!("{} ...", section.name()));
             match section {
                 Section::Recorded => self.recorded(&mut document)?,
                 Section::Drift => self.drift(&mut document)?,
                 Section::Ranks => self.ranks(&mut document)?,
                 Section::Routers => self.routers(&mut document)?,
                 Section::Scale => self.scale(&mut document)?,
+                Section::Paper => self.paper(&mut document)?,
+                Section::Predictors => self.predictors(&mut document)?,
             }
         }
         document.write(folder)

@@ -9,7 +9,7 @@ use crate::fleet::compare::{CaseResult, ContenderResult, Interval, Metric, compa
 use crate::fleet::plot::{Bars, Group};
 use crate::fleet::steering::{Contender, Rule};
 
-const LOADS: [(&str, f64); 3] = [("low", 3.0), ("medium", 27.0), ("high", 70.0)];
+pub(super) const LOADS: [(&str, f64); 3] = [("low", 3.0), ("medium", 27.0), ("high", 70.0)];
 
 impl Evaluation {
     pub(super) fn recorded(&self, document: &mut Document) -> Result<()> {
