@@ -156,20 +156,9 @@ fn synthetic(args: &ServeArgs) -> Result<Option<SyntheticGates>> {
     let Some(shape) = args.sim_synthetic.as_deref().filter(|s| !s.is_empty()) else {
         return Ok(None);
     };
-    let named = Shape::ALL.into_iter().find(|s| s.name() == shape);
-    let (geometry, near) = if let Some(shape) = named {
-        (shape.geometry()?, shape)
-    } else {
-        let numbers: Option<Vec<usize>> = shape.split('x').map(|n| n.parse().ok()).collect();
-        let Some([layers, experts, top_k]) = numbers.as_deref() else {
-            let names: Vec<&str> = Shape::ALL.iter().map(|s| s.name()).collect();
-            bail!(
-                "--sim-synthetic must be LAYERSxEXPERTSxTOPK, e.g. 48x128x8, or one of {}; got {shape:?}",
-                names.join(", ")
-            );
-        };
-        (Geometry::new(*layers, *experts, *top_k)?, Shape::Qwen3A3b)
-    };
+    let (geometry, near) = Shape::parse(shape)
+        .map_err(anyhow::Error::msg)
+        .context("--sim-synthetic")?;
     ensure!(
         geometry.experts <= 256,
         "--sim-synthetic serves at most 256 experts a layer, got {}",

@@ -8,6 +8,13 @@ use std::time::{Duration, Instant};
 pub trait Clock: Send + Sync + 'static {
     /// Time since some fixed moment.
     fn now(&self) -> Duration;
+
+    /// The engine is about to sleep for `left`. A simulated clock moves on instead, by `left` or to an earlier moment at which something
+    /// happens, and returns true: the engine then does not sleep.
+    fn skip(&self, left: Duration) -> bool {
+        let _ = left;
+        false
+    }
 }
 
 /// The system's clock, counted from its creation.

@@ -82,7 +82,7 @@ impl Core {
             if !prefilled && !decoded && !self.stopped {
                 self.pacer.idle();
                 let lease = self.pins.next_expiry().map(|at| at.saturating_sub(self.clock.now()));
-                if let Ok(command) = self.inbox.recv_timeout(lease.unwrap_or(IDLE).min(IDLE)) {
+                if let Some(command) = self.next_command(lease.unwrap_or(IDLE).min(IDLE)) {
                     self.expire_leases();
                     self.obey(command);
                 }
@@ -277,9 +277,14 @@ impl Core {
         if tokens == 0 {
             return false;
         }
-        let (deadline, overrun) = self
-            .pacer
-            .end(start, self.options.prefill_law.time(tokens), self.clock.now());
+        let takes = self.options.prefill_law.time(tokens);
+        let (deadline, overrun) = if takes.is_zero() && self.options.step_law.time_scale > 0.0 {
+            // The late wake-up before it must not delay the decode step after it.
+            self.pacer.keep(start);
+            (start, false)
+        } else {
+            self.pacer.end(start, takes, self.clock.now())
+        };
         self.wait_until(deadline);
         self.sim.prefill_steps += 1;
         self.sim.prefill_tokens += tokens as u64;
@@ -346,10 +351,18 @@ impl Core {
             if left.is_zero() {
                 return;
             }
-            if let Ok(command) = self.inbox.recv_timeout(left) {
+            if let Some(command) = self.next_command(left) {
                 self.obey(command);
             }
         }
+    }
+
+    /// The next order; waits for one at most `left`.
+    fn next_command(&self, left: Duration) -> Option<Command> {
+        if self.clock.skip(left) {
+            return self.inbox.try_recv().ok();
+        }
+        self.inbox.recv_timeout(left).ok()
     }
 }
 

@@ -69,6 +69,11 @@ impl Pacer {
         (deadline, overrun)
     }
 
+    /// A step that takes no time has ended: the next one starts when this one did.
+    pub(super) fn keep(&mut self, start: Duration) {
+        self.last_deadline = Some(start);
+    }
+
     /// The engine has nothing to do: the next step starts when its work comes.
     pub(super) fn idle(&mut self) {
         self.last_deadline = None;
@@ -107,6 +112,8 @@ mod tests {
         assert_eq!(start, MS(110));
         assert_eq!(pacer.end(start, MS(10), MS(125)), (MS(120), true));
         assert_eq!(pacer.start(MS(126)), MS(125));
+        pacer.keep(MS(125));
+        assert_eq!(pacer.start(MS(128)), MS(125));
         pacer.idle();
         assert_eq!(pacer.start(MS(500)), MS(500));
     }

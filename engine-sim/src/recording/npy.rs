@@ -55,6 +55,22 @@ pub fn parse(bytes: &[u8]) -> Result<Array<'_>, String> {
 
 /// Writes bytes as a `|u1` array.
 pub fn write_u8(shape: &[usize], data: &[u8]) -> Vec<u8> {
+    write("|u1", shape, data)
+}
+
+/// Writes strings as a one-dimensional `<U{n}` array, n being the longest one's characters.
+pub fn write_strings(strings: &[String]) -> Vec<u8> {
+    let width = strings.iter().map(|s| s.chars().count()).max().unwrap_or(0).max(1);
+    let mut data = Vec::with_capacity(strings.len() * width * 4);
+    for text in strings {
+        let padded = text.chars().map(u32::from).chain(std::iter::repeat(0)).take(width);
+        data.extend(padded.flat_map(u32::to_le_bytes));
+    }
+    write(&format!("<U{width}"), &[strings.len()], &data)
+}
+
+/// Writes little-endian elements in C order as an array of this type.
+pub fn write(dtype: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(ToString::to_string).collect();
     // A tuple of one keeps its comma.
     let axes = if axes.len() == 1 {
@@ -62,7 +78,7 @@ pub fn write_u8(shape: &[usize], data: &[u8]) -> Vec<u8> {
     } else {
         axes.join(", ")
     };
-    let mut header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({axes}), }}");
+    let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({axes}), }}");
     let unpadded = MAGIC.len() + 4 + header.len() + 1;
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
     header.push('\n');

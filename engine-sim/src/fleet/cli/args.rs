@@ -1,17 +1,36 @@
 //! Arguments.
 
+mod generate;
+mod law;
+mod parse;
+mod pool;
+mod workload;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::fleet::evaluate::Section;
 use crate::fleet::steering::{Contender, Predictor, Rule};
+
+pub(super) use generate::{GenerateArgs, TargetArgs};
+pub(super) use law::{LawArgs, PlacementKind};
+use parse::{not_negative, positive};
+pub(super) use pool::{ChooseAt, FirstBy, PoolArgs, RouterArgs};
+pub(super) use workload::WorkloadArgs;
+
+const EXAMPLES: &str = "Examples:
+  coterie-sim compare --gates tiny-moe.npz --workers 8 --batch 27 --plot bars.svg
+  coterie-sim run --gates tiny-moe.npz --policy MarginalCost --prefill-workers 4 --fault 30:stop:2 --fault 60:start:1
+  coterie-sim run --gates tiny-moe.npz --arrivals bursts:5:2:10 --output lognormal:100:1:2000 --every 5
+  coterie-sim compare --gates tiny-moe.npz --routers 4 --exchange-every 0.1
+  coterie-sim compare --gates generate:48x128x8 --model qwen3-30b-a3b --gpu mi300x --batch 27";
 
 /// Simulates a fleet over recorded gates: what a routing policy does to latency, before it is tried on GPUs.
 ///
 /// Example: coterie-sim compare --gates tiny-moe.npz --workers 8 --batch 27
 #[derive(Debug, Parser)]
-#[command(name = "coterie-sim", version)]
+#[command(name = "coterie-sim", version, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -29,6 +48,8 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Make every table and figure of the evaluation.
     Evaluate(EvaluateArgs),
+    /// Make up gates of any shape, fitted to a recording or to statistics set by hand; print how near they come.
+    Generate(GenerateArgs),
 }
 
 /// Arguments of `sweep`.
@@ -78,7 +99,8 @@ pub struct EvaluateArgs {
 /// Requests, workers and load.
 #[derive(Clone, Debug, Args)]
 pub struct FleetArgs {
-    /// Recorded gates: .npz with prefill, decode, domain, prompt_tokens, or a sample container with replayed samples.
+    /// Recorded gates: .npz with prefill, decode, domain, prompt_tokens, or a sample container with replayed samples. generate:SHAPE makes up 1000
+    /// requests of a shape as `generate` names it. The first half calibrates, the rest is judged.
     #[arg(long, value_name = "FILE")]
     pub gates: PathBuf,
     /// Folder of the recorded model's tokenizer, for predictions from text.
@@ -87,24 +109,18 @@ pub struct FleetArgs {
     /// Decode workers.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub workers: u32,
-    /// Router replicas, each knowing its own requests.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub routers: u32,
-    /// Requests measured; warm-up and end come on top.
-    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub requests: u32,
-    /// Tokens that every request generates; 0: as many as are recorded.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
-    pub output: u32,
-    /// Milliseconds that every decode step takes.
-    #[arg(long, default_value_t = 4.0)]
-    pub step_base_ms: f64,
-    /// Milliseconds per distinct expert of the batch, summed over layers.
-    #[arg(long, default_value_t = 0.08)]
-    pub step_per_expert_ms: f64,
-    /// Milliseconds per request of the batch.
-    #[arg(long, default_value_t = 0.05)]
-    pub step_per_request_ms: f64,
+    /// The workload.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+    /// Step law and ranks.
+    #[command(flatten)]
+    pub law: LawArgs,
+    /// Pools and events.
+    #[command(flatten)]
+    pub pool: PoolArgs,
+    /// Router replicas.
+    #[command(flatten)]
+    pub router: RouterArgs,
 }
 
 /// Arguments of `run`.
@@ -117,7 +133,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 27.0, conflicts_with = "rate")]
     pub batch: f64,
     /// Arrivals a second.
-    #[arg(long)]
+    #[arg(long, value_parser = positive, conflicts_with = "replay")]
     pub rate: Option<f64>,
     /// Policy, or policy/predictor.
     #[arg(long, default_value = "LeastLoaded")]
@@ -126,7 +142,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Seconds of each point of the TPOT series; 0: none.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = not_negative)]
     pub every: f64,
 }
 
@@ -140,7 +156,7 @@ pub struct CompareArgs {
     #[arg(long, value_delimiter = ',', default_value = "3,27,70", conflicts_with = "rate")]
     pub batch: Vec<f64>,
     /// Arrivals a second, one comparison each.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = positive, conflicts_with = "replay")]
     pub rate: Vec<f64>,
     /// Policies; load balancers are always among them.
     #[arg(long, value_delimiter = ',', default_values_t = Rule::ALL)]
@@ -157,4 +173,19 @@ pub struct CompareArgs {
     /// Print Markdown tables.
     #[arg(long)]
     pub markdown: bool,
+    /// Draw the change of TPOT against LeastLoaded into this SVG file, a group of bars for each load.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// What is drawn.
+    #[arg(long, value_enum, default_value_t = PlotMetric::P50, requires = "plot")]
+    pub plot_metric: PlotMetric,
+}
+
+/// Figures that bars show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlotMetric {
+    /// Median TPOT.
+    P50,
+    /// 99th percentile of TPOT.
+    P99,
 }

@@ -3,8 +3,12 @@
 mod args;
 mod compare;
 mod evaluate;
+mod fleet;
+mod gates;
+mod generate;
 mod progress;
 mod run;
+mod steps;
 mod sweep;
 mod world;
 
@@ -19,5 +23,6 @@ pub fn execute(cli: &Cli, out: &mut dyn std::io::Write) -> Result<()> {
         Command::Compare(args) => compare::compare(args, out),
         Command::Sweep(args) => sweep::sweep(args, out),
         Command::Evaluate(args) => evaluate::evaluate(args, out),
+        Command::Generate(args) => generate::generate(args, out),
     }
 }

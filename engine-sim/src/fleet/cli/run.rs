@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::RunArgs;
-use super::world::{World, case};
+use super::world::World;
 use crate::fleet::outcome::{Moment, Summary, timeline};
 
 #[derive(Serialize)]
@@ -21,13 +21,14 @@ struct Report<'a> {
 }
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<()> {
-    let world = World::load(&args.fleet)?;
-    let rate = match args.rate {
-        Some(rate) => rate,
-        None => world.rate(&args.fleet, args.batch)?,
+    let world = World::load(&args.fleet, args.batch)?;
+    let (rate, batch) = match (world.traced()?, args.rate) {
+        (Some(traced), _) => traced,
+        (None, Some(rate)) => (rate, args.batch),
+        (None, None) => (world.rate(&args.fleet, args.batch)?, args.batch),
     };
-    let case = case(&world, &args.fleet, "run".into(), rate, args.batch);
-    let arrivals = case.arrivals(args.seed);
+    let case = world.case(&args.fleet, "run".into(), rate, batch);
+    let arrivals = world.arrivals(&case, args.seed)?;
     args.policy.steering(&world.calibration, args.fleet.workers as usize)?;
     let begun = Instant::now();
     let outcome = case.run(&args.policy, &arrivals, args.seed)?;

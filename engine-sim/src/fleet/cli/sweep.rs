@@ -2,17 +2,21 @@
 
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::args::SweepArgs;
 use super::progress::bar;
-use super::world::{World, case};
-use crate::fleet::compare::{Metric, compare};
+use super::world::World;
+use crate::fleet::compare::{Metric, compare_over};
 use crate::fleet::plot::{Lines, Series};
 use crate::fleet::steering::{Contender, Predictor, Rule};
 
 pub(super) fn sweep(args: &SweepArgs, out: &mut dyn Write) -> Result<()> {
-    let world = World::load(&args.fleet)?;
+    ensure!(
+        args.fleet.workload.replay.is_none(),
+        "--replay: a trace has one load, there is nothing to sweep: use compare"
+    );
+    let world = World::load(&args.fleet, middle(&args.batch))?;
     let baseline = Contender::new(Rule::LeastLoaded, Predictor::None);
     let others = args.policies.iter().filter(|c| **c != baseline);
     let contenders: Vec<Contender> = [baseline].iter().chain(others).copied().collect();
@@ -29,8 +33,10 @@ pub(super) fn sweep(args: &SweepArgs, out: &mut dyn Write) -> Result<()> {
     )?;
     for batch in &args.batch {
         let rate = world.rate(&args.fleet, *batch)?;
-        let case = case(&world, &args.fleet, format!("batch {batch}"), rate, *batch);
-        let result = compare(&case, &contenders, &seeds, &|| bar.inc(1))?;
+        let case = world.case(&args.fleet, format!("batch {batch}"), rate, *batch);
+        let result = compare_over(&case, &|seed| world.arrivals(&case, seed), &contenders, &seeds, &|| {
+            bar.inc(1);
+        })?;
         for (contender, line) in result.contenders.iter().zip(&mut series) {
             let change = |metric| {
                 result
@@ -65,4 +71,11 @@ pub(super) fn sweep(args: &SweepArgs, out: &mut dyn Write) -> Result<()> {
         std::fs::write(path, lines.svg()).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// The load in the middle of several, which placements are made for.
+pub(super) fn middle(batches: &[f64]) -> f64 {
+    let mut sorted = batches.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(1.0)
 }

@@ -10,7 +10,7 @@ use crate::fleet::outcome::{Summary, Unconserved, check, summarise};
 use crate::fleet::placement::StepCost;
 use crate::fleet::simulate::{Activity, FirstToken, FleetOptions, Outcome, Setup, Steering, simulate};
 use crate::fleet::steering::{Calibration, Contender, ContenderError};
-use crate::fleet::workload::Arrival;
+use crate::fleet::workload::{Arrival, WorkloadError};
 
 /// Called after every finished run.
 pub type Progress<'a> = &'a (dyn Fn() + Sync);
@@ -52,7 +52,13 @@ pub enum CaseError {
     /// The simulator lost something.
     #[error(transparent)]
     Unconserved(#[from] Unconserved),
+    /// There are no such arrivals.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
 }
+
+/// The arrivals of a seed.
+pub type ArrivalsOf<'a> = &'a (dyn Fn(u64) -> Result<Vec<Arrival>, WorkloadError> + Sync);
 
 impl Case<'_> {
     /// The arrivals of a seed.
@@ -101,7 +107,7 @@ impl Case<'_> {
     }
 }
 
-/// Runs every contender over every seed. Same input, same result on any number of cores.
+/// Runs every contender over every seed, on the case's own arrivals. Same input, same result on any number of cores.
 pub fn compare(
     case: &Case<'_>,
     contenders: &[Contender],
@@ -119,11 +125,40 @@ pub fn compare_apart(
     apart: Apart<'_>,
     progress: Progress<'_>,
 ) -> Result<CaseResult, CaseError> {
+    side_by_side(
+        case,
+        &|seed| Ok(case.arrivals(seed)),
+        contenders,
+        seeds,
+        apart,
+        progress,
+    )
+}
+
+/// The same on other arrivals.
+pub fn compare_over(
+    case: &Case<'_>,
+    arrivals: ArrivalsOf<'_>,
+    contenders: &[Contender],
+    seeds: &[u64],
+    progress: Progress<'_>,
+) -> Result<CaseResult, CaseError> {
+    side_by_side(case, arrivals, contenders, seeds, &RequestGates::is_blended, progress)
+}
+
+fn side_by_side(
+    case: &Case<'_>,
+    arrivals: ArrivalsOf<'_>,
+    contenders: &[Contender],
+    seeds: &[u64],
+    apart: Apart<'_>,
+    progress: Progress<'_>,
+) -> Result<CaseResult, CaseError> {
     // Fits are made before the runs, so that cores do not wait for each other.
     for contender in contenders {
         contender.steering(case.calibration, case.options.decode_workers)?;
     }
-    let arrivals: Vec<Vec<Arrival>> = seeds.par_iter().map(|seed| case.arrivals(*seed)).collect();
+    let arrivals: Vec<Vec<Arrival>> = seeds.par_iter().map(|s| arrivals(*s)).collect::<Result<_, _>>()?;
     let runs: Vec<Summary> = (0..contenders.len() * seeds.len())
         .into_par_iter()
         .map(|i| {

@@ -12,9 +12,11 @@ mod split;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub use choices::{Choices, ChoicesError};
 pub use expert_set::ExpertSet;
 pub use load::{GatesError, MAX_FILE_BYTES, MAX_REQUESTS, MAX_STEPS};
 pub use recording::{Recording, RequestGates};
 pub use statistics::{BATCHES, DOMAIN_BATCH, Statistics};
+pub use write::{check_npz_size, write_npz};

@@ -36,15 +36,26 @@ impl Placement {
         ranks: usize,
         dense_layers: usize,
     ) -> Result<Self, PlacementError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(PlacementError(format!("the file has more than {MAX_BYTES} bytes")));
-        }
-        let document: Document = serde_json::from_slice(bytes).map_err(|e| {
-            PlacementError(format!(
-                "{e}. It must be {{\"physical_to_logical_map\": [[...], ...]}} with a row per layer"
-            ))
-        })?;
-        let rows = document.physical_to_logical_map.into_iter().skip(dense_layers);
+        let rows = rows(bytes)?.into_iter().skip(dense_layers);
         Self::new(geometry, ranks, rows.collect())
     }
+
+    /// The same where the number of dense layers is not known: all rows before those of the `geometry`'s layers.
+    pub fn from_json_of_model(bytes: &[u8], geometry: Geometry, ranks: usize) -> Result<Self, PlacementError> {
+        let mut rows = rows(bytes)?;
+        let dense = rows.len().saturating_sub(geometry.layers);
+        Self::new(geometry, ranks, rows.split_off(dense))
+    }
+}
+
+fn rows(bytes: &[u8]) -> Result<Vec<Vec<u16>>, PlacementError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(PlacementError(format!("the file has more than {MAX_BYTES} bytes")));
+    }
+    let document: Document = serde_json::from_slice(bytes).map_err(|e| {
+        PlacementError(format!(
+            "{e}. It must be {{\"physical_to_logical_map\": [[...], ...]}} with a row per layer"
+        ))
+    })?;
+    Ok(document.physical_to_logical_map)
 }

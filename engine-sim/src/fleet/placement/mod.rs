@@ -16,12 +16,14 @@
 mod balance;
 mod cost;
 mod file;
+mod learned;
 #[cfg(test)]
 mod tests;
 
 use coterie_locality::Geometry;
 
 pub use cost::{Copies, StepCost, StepRanks};
+pub use learned::Learned;
 
 /// Most ranks of a worker.
 pub const MAX_RANKS: usize = 1024;

@@ -36,7 +36,7 @@ impl Bars {
             .flat_map(|g| &g.bars)
             .flat_map(|b| [b.0 - b.1, b.0 + b.1]);
         let y = Axis::over(ends.chain([0.0]), BOTTOM, TOP);
-        let mut canvas = Canvas::new(&self.title);
+        let mut canvas = Canvas::new(&self.title, self.names.len());
         canvas.vertical(&y, &self.y);
         canvas.horizontal_name(&self.x);
         let room = (RIGHT - LEFT) / self.groups.len().max(1) as f64;

@@ -10,7 +10,8 @@ const COLOURS: [&str; 9] = [
 ];
 
 pub(super) const WIDTH: f64 = 760.0;
-pub(super) const HEIGHT: f64 = 420.0;
+/// Without a legend that needs more.
+const HEIGHT: f64 = 420.0;
 pub(super) const LEFT: f64 = 70.0;
 pub(super) const RIGHT: f64 = 550.0;
 pub(super) const TOP: f64 = 40.0;
@@ -25,10 +26,12 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    pub(super) fn new(title: &str) -> Self {
+    /// A picture with a title, high enough for so many entries of the legend.
+    pub(super) fn new(title: &str, entries: usize) -> Self {
+        let height = HEIGHT.max(entry(entries));
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+             <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
         );
         let middle = LEFT.midpoint(RIGHT);
         let _ = writeln!(
@@ -111,7 +114,7 @@ impl Canvas {
 
     /// One entry of the legend.
     pub(super) fn legend(&mut self, index: usize, name: &str) {
-        let y = TOP + 14.0 + index as f64 * 18.0;
+        let y = entry(index);
         self.bar(RIGHT + 14.0, 12.0, y - 9.0, y + 1.0, colour(index));
         self.text((RIGHT + 32.0, y), "start", name);
     }
@@ -120,6 +123,11 @@ impl Canvas {
         self.out.push_str("</svg>\n");
         self.out
     }
+}
+
+/// Where an entry of the legend is.
+fn entry(index: usize) -> f64 {
+    TOP + 14.0 + index as f64 * 18.0
 }
 
 fn escape(text: &str) -> String {

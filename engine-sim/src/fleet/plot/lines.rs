@@ -33,7 +33,7 @@ impl Lines {
         let all = || self.series.iter().flat_map(|s| &s.points);
         let x = Axis::over(all().map(|p| p.0), LEFT, RIGHT);
         let y = Axis::over(all().flat_map(|p| [p.1 - p.2, p.1 + p.2]), BOTTOM, TOP);
-        let mut canvas = Canvas::new(&self.title);
+        let mut canvas = Canvas::new(&self.title, self.series.len());
         canvas.vertical(&y, &self.y);
         canvas.horizontal_name(&self.x);
         for tick in x.ticks() {

@@ -46,6 +46,29 @@ impl Shape {
         Geometry::new(layers, experts, top_k)
     }
 
+    /// A shape by name, or `LAYERSxEXPERTSxTOPK`: the geometry, and the shape whose parameters stand in for it.
+    pub fn parse(text: &str) -> Result<(Geometry, Self), String> {
+        if let Some(shape) = Self::ALL.into_iter().find(|s| s.name().eq_ignore_ascii_case(text)) {
+            return Ok((shape.geometry().map_err(|e| e.to_string())?, shape));
+        }
+        let numbers: Option<Vec<usize>> = text.split('x').map(|n| n.parse().ok()).collect();
+        let Some([layers, experts, top_k]) = numbers.as_deref() else {
+            let names: Vec<&str> = Self::ALL.iter().map(|s| s.name()).collect();
+            return Err(format!(
+                "a shape is LAYERSxEXPERTSxTOPK, e.g. 48x128x8, or one of {}; got {text:?}",
+                names.join(", ")
+            ));
+        };
+        let geometry = Geometry::new(*layers, *experts, *top_k).map_err(|e| e.to_string())?;
+        Ok((geometry, Self::nearest(geometry)))
+    }
+
+    /// The shape of this geometry, or the one whose parameters are taken for those that nothing is known of.
+    pub fn nearest(geometry: Geometry) -> Self {
+        let same = |s: &Self| s.geometry().is_ok_and(|g| g == geometry);
+        Self::ALL.into_iter().find(same).unwrap_or(Self::Qwen3A3b)
+    }
+
     /// What the parameters were fitted to, with eight domains; `None` for shapes that were not fitted to numbers set by hand.
     ///
     /// From the ELDR paper: rho 0.76, per-expert correlation in the middle of 0.70 to 0.92. Assumed, since nobody has published them: distinct
