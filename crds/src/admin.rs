@@ -51,14 +51,17 @@ pub struct Slide {
     /// Digest of the table that scored these requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// What these signatures were made from, or would have been. Each source has its own centroids, so its own entry.
+    #[serde(default)]
+    pub source: Source,
     /// Requests that reached the choice of a decode worker.
     pub requests: u64,
     /// Of these, requests with a signature.
     pub signed: u64,
-    /// Requests without a signature, by reason (`Missing`, `Malformed`, `Geometry`, `Empty`).
+    /// Requests without a signature, by reason (`Missing`, `Malformed`, `Geometry`, `Empty`, `NoText`, `NoTextSource`).
     #[serde(default)]
     pub missing: BTreeMap<String, u64>,
-    /// Signed requests by nearest cluster, K of them; empty without a table.
+    /// Signed requests by nearest cluster of the source, K of them; empty where the table has none.
     #[serde(default)]
     pub cluster_counts: Vec<u64>,
     /// Sum over signed requests of the similarity to the nearest centroid.
@@ -67,6 +70,16 @@ pub struct Slide {
     /// Sum of squares of the same.
     #[serde(default)]
     pub fit_sum_squares: f64,
+}
+
+/// What a signature is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    /// The request's prefill counts.
+    #[default]
+    Prefill,
+    /// The request's text.
+    Text,
 }
 
 /// A router's view of its workers.
@@ -99,7 +112,10 @@ pub struct Worker {
     /// Requests running and waiting there as the engine last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<u64>,
-    /// Clusters that it carries.
+    /// Clusters of source Prefill that it carries.
     #[serde(default)]
     pub clusters: Vec<u32>,
+    /// Clusters of source Text that it carries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text_clusters: Vec<u32>,
 }

@@ -16,7 +16,7 @@ pub const CALIBRATED: &str = "Calibrated";
 pub const TABLE_PROPAGATED: &str = "TablePropagated";
 /// Traffic left what the active table was fitted on. Owner: drift.
 pub const DRIFTED: &str = "Drifted";
-/// Engines return the activation counts that signatures are made from. Owner: drift.
+/// Signatures are made of nearly every request, from counts or text. Owner: drift.
 pub const SIGNATURES_AVAILABLE: &str = "SignaturesAvailable";
 
 /// Reasons of all conditions.
@@ -71,6 +71,10 @@ pub mod reason {
     pub const EXPERTS_MISSING: &str = "ExpertsMissing";
     /// Engines answer with routed experts that cannot be read.
     pub const EXPERTS_MALFORMED: &str = "ExpertsMalformed";
+    /// Requests carry token ids instead of text, and no counts came.
+    pub const TEXT_MISSING: &str = "TextMissing";
+    /// Signatures are wanted of text, which the active table does not know.
+    pub const NO_TEXT_SOURCE: &str = "NoTextSource";
     /// No request yet.
     pub const NO_TRAFFIC: &str = "NoTraffic";
 }

@@ -21,6 +21,9 @@ pub struct RoutingDocument {
     pub model: Model,
     /// How decode workers are chosen.
     pub policy: PolicyKind,
+    /// What signatures are made from.
+    #[serde(default)]
+    pub signature: Signature,
     /// Parameters of `LocalityBand`.
     pub locality_band: LocalityBand,
     /// How prefill workers are chosen.
@@ -69,6 +72,27 @@ pub enum PolicyKind {
     RoundRobin,
     /// The less loaded of two drawn workers.
     PowerOfTwoChoices,
+}
+
+/// What signatures are made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Signature {
+    /// The source.
+    #[serde(default)]
+    pub source: SignatureSource,
+}
+
+/// Sources of signatures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SignatureSource {
+    /// For each request: its prefill counts where the engine's answer has them, else its text where the table knows text.
+    #[default]
+    Auto,
+    /// Prefill counts only.
+    Prefill,
+    /// The request's text only; nothing of the engine's answer.
+    Text,
 }
 
 /// Parameters of the locality band.

@@ -71,6 +71,9 @@ pub struct FleetArgs {
     /// How decode workers are chosen.
     #[arg(long, value_enum, default_value_t = PolicyArg::LocalityBand)]
     pub policy: PolicyArg,
+    /// What signatures are made from. Text needs a table that knows text.
+    #[arg(long, value_enum, default_value_t = SignatureSourceArg::Auto)]
+    pub signature_source: SignatureSourceArg,
     /// Width of the locality band, a cosine; default: the table's own.
     #[arg(long)]
     pub tau: Option<f32>,
@@ -111,6 +114,18 @@ pub enum PolicyArg {
     RoundRobin,
     /// The less loaded of two drawn workers.
     PowerOfTwoChoices,
+}
+
+/// Values of --signature-source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum SignatureSourceArg {
+    /// For each request its prefill counts where they come, else its text.
+    Auto,
+    /// Prefill counts only.
+    Prefill,
+    /// Text only.
+    Text,
 }
 
 /// Values of --prefill-policy.

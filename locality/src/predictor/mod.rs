@@ -14,6 +14,7 @@ mod maps;
 mod mixing;
 mod ngrams;
 mod predictors;
+mod request_text;
 #[cfg(test)]
 mod tests;
 mod train;

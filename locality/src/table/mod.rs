@@ -185,14 +185,11 @@ impl CentroidTable {
             .get(cluster.checked_mul(dim)?..cluster.checked_add(1)?.checked_mul(dim)?)
     }
 
-    /// Traffic share of each cluster: the held-out one, or 1/K each where the table has none.
+    /// Traffic share of each cluster of source Prefill: the held-out one, or 1/K each where the table has none.
     pub fn cluster_shares(&self) -> Vec<f64> {
-        let clusters = self.clusters();
-        if self.baselines.cluster_shares.len() == clusters {
-            self.baselines.cluster_shares.clone()
-        } else {
-            vec![1.0 / clusters as f64; clusters]
-        }
+        self.source(Source::Prefill)
+            .map(|s| s.cluster_shares())
+            .unwrap_or_default()
     }
 
     /// Checks that all parts fit each other and all numbers are sound. Every decoded or fitted table has passed it.

@@ -37,6 +37,16 @@ impl SourceView<'_> {
         self.centroids.len() / self.transform.dim()
     }
 
+    /// Traffic share of each cluster: the held-out one, or 1/K each where the table has none.
+    pub fn cluster_shares(&self) -> Vec<f64> {
+        let clusters = self.clusters();
+        if self.baselines.cluster_shares.len() == clusters {
+            self.baselines.cluster_shares.clone()
+        } else {
+            vec![1.0 / clusters as f64; clusters]
+        }
+    }
+
     pub(super) fn validate(&self, geometry: &Geometry) -> Result<(), TableError> {
         let invalid = |text: String| Err(TableError::Invalid(text));
         if geometry != self.transform.geometry() {

@@ -55,15 +55,15 @@ pub async fn reconcile(deployment: Arc<MoEDeployment>, ctx: Arc<Context>) -> Res
         now: &now,
     };
     let (combined, silence) = poll.statistics().await?;
-    let coverage = combined.as_ref().map(|c| Coverage::of(c.newest_window()));
+    let coverage = combined.as_ref().map(Coverage::of);
     let seen = poll.judge(combined.as_ref(), silence).await?;
     poll.show(&seen, coverage.as_ref());
     let refit = match &seen {
         Seen::Judged(_, Judgement::Drifted) => poll.refit().await?,
         _ => None,
     };
-    let verdict = coverage.map(|c| c.verdict());
-    let (status, transitions) = status::derive(&seen, verdict, refit, deployment.metadata.generation, &current, &now);
+    let generation = deployment.metadata.generation;
+    let (status, transitions) = status::derive(&seen, coverage.as_ref(), refit, generation, &current, &now);
     if status != OwnStatus::current(&current) {
         let api: Api<MoEDeployment> = Api::namespaced(ctx.client.clone(), &fleet.namespace);
         kube_io::status::apply(&api, &fleet.name, MANAGER, &status).await?;

@@ -2,12 +2,13 @@
 
 use coterie_crds::{
     conditions::{self, reason},
-    v1alpha1::{DriftStatus, MoEDeploymentStatus, SignalStatus},
+    v1alpha1::{DriftStatus, MoEDeploymentStatus, SignalStatus, SignatureStatus},
 };
 use coterie_locality::drift::{Signal, SignalState, Signals, Verdict as Judgement};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Serialize;
 
+use super::coverage::Coverage;
 use crate::kube_io::conditions::{Transition, Truth, Verdict, merge, owned};
 
 /// Condition types that this controller owns.
@@ -19,6 +20,8 @@ pub const KINDS: [&str; 2] = [conditions::DRIFTED, conditions::SIGNATURES_AVAILA
 pub struct OwnStatus {
     conditions: Vec<Condition>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<SignatureStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     drift: Option<DriftStatus>,
 }
 
@@ -27,6 +30,7 @@ impl OwnStatus {
     pub fn current(status: &MoEDeploymentStatus) -> Self {
         Self {
             conditions: owned(&status.conditions, &KINDS),
+            signature: status.signature.clone(),
             drift: status.drift.clone(),
         }
     }
@@ -43,17 +47,25 @@ pub enum Seen {
     Judged(Signals, Judgement),
 }
 
-/// Derives the status. `coverage` is the verdict on signatures, if routers answered; `refit` the time of a run started just now.
+/// Derives the status. `coverage` is that of the newest window, if routers answered; `refit` the time of a run started just now.
 pub fn derive(
     seen: &Seen,
-    coverage: Option<Verdict>,
+    coverage: Option<&Coverage>,
     refit: Option<Time>,
     generation: Option<i64>,
     current: &MoEDeploymentStatus,
     now: &Time,
 ) -> (OwnStatus, Vec<Transition>) {
     let mut verdicts = vec![drifted(seen)];
-    verdicts.extend(coverage);
+    let covered = coverage.map(Coverage::verdict);
+    let signature = match (coverage, &covered) {
+        (Some(coverage), Some(verdict)) if coverage.share().is_some() => Some(SignatureStatus {
+            source: coverage.source().to_owned(),
+            reason: verdict.reason.to_owned(),
+        }),
+        _ => current.signature.clone(),
+    };
+    verdicts.extend(covered);
     let (mut conditions, transitions) = merge(&current.conditions, &verdicts, generation, now);
     if conditions.len() < KINDS.len() {
         // Routers did not answer: what was known of signatures stays.
@@ -77,6 +89,7 @@ pub fn derive(
     };
     let status = OwnStatus {
         conditions,
+        signature,
         drift: Some(drift),
     };
     (status, transitions)

@@ -1,6 +1,6 @@
 //! All routers' statistics put together: which slides are complete, and what each held.
 
-use coterie_crds::admin::{Slide, StatisticsReport};
+use coterie_crds::admin::{Slide, Source, StatisticsReport};
 use coterie_locality::drift::{SlideSummary, SummaryError, merge_slides};
 
 /// Slides of a window.
@@ -11,8 +11,10 @@ pub const MAX_SLIDES: u64 = 96;
 /// Statistics of all routers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combined {
-    /// Summaries of all routers and tables.
+    /// Summaries of all routers and tables, source Prefill: what tables state baselines of.
     pub summaries: Vec<SlideSummary>,
+    /// Summaries of source Text.
+    pub text: Vec<SlideSummary>,
     /// The newest slide that is over on every router.
     pub last_complete: u64,
 }
@@ -45,23 +47,32 @@ pub fn combine(reports: &[StatisticsReport], slide_ms: u64) -> Result<Combined, 
     }
     // The slowest clock decides when a slide is over.
     let now = reports.iter().map(|r| r.now_ms).min().ok_or(Unusable::NoRouter)?;
+    let of = |source| {
+        let slides = reports.iter().flat_map(|r| &r.slides);
+        slides.filter(|s| s.source == source).map(summary).collect()
+    };
     Ok(Combined {
-        summaries: reports.iter().flat_map(|r| &r.slides).map(summary).collect(),
+        summaries: of(Source::Prefill),
+        text: of(Source::Text),
         last_complete: (now / slide_ms.max(1)).saturating_sub(1),
     })
 }
 
 impl Combined {
-    /// Slides scored under one table, one summary each, ascending.
+    /// Slides of source Prefill scored under one table, one summary each, ascending.
     pub fn under(&self, digest: &str) -> Result<Vec<SlideSummary>, SummaryError> {
         merge_slides(&self.summaries, digest)
     }
 
-    /// Summaries of the window that ends with the newest complete slide, under any table.
-    pub fn newest_window(&self) -> impl Iterator<Item = &SlideSummary> {
+    /// Summaries of one source, of the window that ends with the newest complete slide, under any table.
+    pub fn newest_window(&self, source: Source) -> impl Iterator<Item = &SlideSummary> {
         let end = self.last_complete;
         let begin = end.saturating_sub(SLIDES_PER_WINDOW - 1);
-        self.summaries.iter().filter(move |s| (begin..=end).contains(&s.slide))
+        let all = match source {
+            Source::Prefill => &self.summaries,
+            Source::Text => &self.text,
+        };
+        all.iter().filter(move |s| (begin..=end).contains(&s.slide))
     }
 }
 

@@ -7,7 +7,7 @@ use coterie_crds::{
     names,
     routing::{
         Connector, DOCUMENT_VERSION, LocalityBand, Model, PolicyKind, Prefill, PrefillPolicyKind, RoutingDocument,
-        Statistics, TableRef,
+        Signature, SignatureSource, Statistics, TableRef,
     },
     v1alpha1::{self as api, CentroidTable, Policy, PrefillPolicy},
 };
@@ -54,6 +54,13 @@ pub fn decide(
             Policy::LeastLoaded => PolicyKind::LeastLoaded,
             Policy::RoundRobin => PolicyKind::RoundRobin,
             Policy::PowerOfTwoChoices => PolicyKind::PowerOfTwoChoices,
+        },
+        signature: Signature {
+            source: match spec.routing.signature.source {
+                api::SignatureSource::Auto => SignatureSource::Auto,
+                api::SignatureSource::Prefill => SignatureSource::Prefill,
+                api::SignatureSource::Text => SignatureSource::Text,
+            },
         },
         locality_band: LocalityBand {
             tau: resolved.tau,

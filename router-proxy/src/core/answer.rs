@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coterie_locality::{ActivationCounts, Sample};
+use coterie_locality::{ActivationCounts, Sample, Source, predictor::NgramCounter};
 use http::response::Parts;
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -60,7 +60,9 @@ pub(crate) struct Completion {
     active: Arc<Active>,
     counts: Option<ActivationCounts>,
     prompt_tokens: u64,
-    cluster: Option<u32>,
+    /// Hashed n-grams of the text, where that was looked at.
+    ngrams: Vec<(u32, u32)>,
+    cluster: Option<(Source, u32)>,
     /// Events of the stream that carry no token: the end, a chat's role, usage.
     extra_events: u64,
 }
@@ -72,6 +74,8 @@ impl Completion {
             Some(p) => (p.counts.ok(), p.prompt_tokens),
             None => (None, 0),
         };
+        let keeps = prepared.active.document.statistics.max_samples > 0;
+        let text = request.text.as_ref().filter(|_| keeps);
         Self {
             core,
             reservation: prepared.reservation,
@@ -79,6 +83,7 @@ impl Completion {
             active: prepared.active,
             counts,
             prompt_tokens,
+            ngrams: text.map(NgramCounter::ngrams).unwrap_or_default(),
             cluster: prepared.cluster,
             extra_events: 1 + role + u64::from(request.usage_event),
         }
@@ -106,15 +111,20 @@ impl Completion {
 
     /// The answer ended, or the client left: leaves the sample. Later calls do nothing.
     pub(crate) fn ended(&mut self, generated_tokens: u64) {
-        let Some(counts) = self.counts.take() else {
+        let (counts, ngrams) = (self.counts.take(), std::mem::take(&mut self.ngrams));
+        if counts.is_none() && ngrams.is_empty() {
             return;
-        };
+        }
         let mut sample = Sample::new(self.active.fingerprint.clone());
-        sample.prefill_counts = Some(counts);
+        sample.prefill_counts = counts;
+        sample.ngrams = ngrams;
         sample.prompt_tokens = self.prompt_tokens;
         sample.generated_tokens = generated_tokens;
         sample.time_unix_ms = Clock::unix_ms();
-        sample.cluster = self.cluster;
+        if let Some((source, cluster)) = self.cluster {
+            sample.source = source;
+            sample.cluster = Some(cluster);
+        }
         sample.table_digest = self.active.table.as_ref().map(|t| t.digest.clone());
         self.core.statistics.sample(&self.active, sample);
     }

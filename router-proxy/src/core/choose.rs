@@ -5,11 +5,11 @@ use std::sync::Arc;
 use coterie_crds::routing::{PolicyKind, PrefillPolicyKind};
 use coterie_locality::{
     Candidates, Decision,
-    policy::{Frequencies, Reason, WorkerId},
+    policy::{Reason, WorkerId},
 };
 use rand::Rng;
 
-use super::{Core, failure::LegError, sign::Signed};
+use super::{Core, failure::LegError, sign::Signature};
 use crate::{
     routing::{Active, View},
     worker::{Reservation, Worker},
@@ -87,8 +87,7 @@ impl Core {
         view: &View,
         active: &Active,
         revision: Option<&str>,
-        signed: Option<&Signed>,
-        frequencies: Option<Frequencies>,
+        signature: &mut Signature,
         failed: &Failed,
     ) -> Option<Choice> {
         let now = self.clock.monotonic_ms();
@@ -106,12 +105,15 @@ impl Core {
             targets = of_revision().collect();
         }
         let loads: Vec<f32> = targets.iter().map(|t| t.worker.load(now)).collect();
-        let similarity: Option<Vec<f32>> = signed.map(|signed| {
+        let frequencies = signature.take_frequencies();
+        let source = signature.source();
+        let similarity: Option<Vec<f32>> = signature.signed().map(|signed| {
             let of = |clusters: &[u32]| {
                 let scores = clusters.iter().filter_map(|c| signed.scores.get(*c as usize));
                 scores.fold(-1.0, |best: f32, s| best.max(*s))
             };
-            targets.iter().map(|t| of(&t.clusters)).collect()
+            let source = source.unwrap_or_default();
+            targets.iter().map(|t| of(t.clusters(source))).collect()
         });
         let workers: Vec<WorkerId> = targets.iter().map(|t| t.worker.id).collect();
         let candidates = Candidates {
@@ -122,14 +124,14 @@ impl Core {
             similarity: similarity.as_deref(),
             ..Candidates::default()
         };
-        let mut decision = active.policy.choose(&candidates, &mut *rng)?;
+        let mut decision = active.policy(source).choose(&candidates, &mut *rng)?;
         let by_table = active.document.policy == PolicyKind::LocalityBand;
         if decision.reason == Reason::NoSignature && by_table && active.table.is_none() {
             decision.reason = Reason::NoTable;
         }
         let worker = &targets.get(decision.worker)?.worker;
         let mut reservation = reserve(worker, now);
-        reservation.place(Arc::clone(&active.policy), frequencies, self.clock);
+        reservation.place(Arc::clone(active.policy(source)), frequencies, self.clock);
         Some(Choice { reservation, decision })
     }
 

@@ -24,7 +24,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub(crate) use answer::{Answer, AnswerBody, Completion, completion_tokens};
 pub(crate) use failure::{Failure, FailureKind, LegError};
-pub(crate) use request::{ClientRequest, Endpoint, LocalReason};
+pub(crate) use request::{ClientRequest, Endpoint, LocalReason, Wanted};
+pub(crate) use sign::{Fallback, Signature};
 
 use crate::{args::LimitArgs, clock::Clock, routing::RoutingState, stats::Statistics, telemetry::RouterMetrics};
 use upstream::Upstream;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use coterie_locality::ActivationCounts;
+use coterie_locality::Source;
 
 use super::{
     Core,
@@ -15,10 +15,9 @@ use super::{
     failure::{Failure, LegError},
     prefill::{Prefilled, Ticket},
     request::{ClientRequest, LocalReason},
-    sign::{self, Signed},
+    sign::{self, Signature},
 };
 use crate::{
-    dialect::MissingSignature,
     routing::{Active, View},
     stats::Outcome,
     worker::{Reservation, Worker},
@@ -87,7 +86,8 @@ pub(crate) struct Prepared {
     pub(crate) body: Bytes,
     pub(crate) request_id: String,
     pub(crate) prefilled: Option<Prefilled>,
-    pub(crate) cluster: Option<u32>,
+    /// Nearest cluster, and the source that it is of.
+    pub(crate) cluster: Option<(Source, u32)>,
     pub(crate) active: Arc<Active>,
 }
 
@@ -205,27 +205,24 @@ impl Core {
         tries: &mut Tries,
     ) -> Result<Prepared, Stopped> {
         let deciding = Instant::now();
-        let signature = prefilled.as_ref().map(|p| signature(active, &p.counts));
-        let signed = signature.as_ref().and_then(|s| s.as_ref().ok()?.as_ref());
+        let mut signature = sign::sign(active, request, prefilled.as_ref().map(|p| &p.counts));
         let ticket = prefilled.as_ref().and_then(|p| Some((p, p.handoff.as_ref()?)));
         let revision = ticket.map(|(p, _)| p.revision.as_str());
-        let counts = prefilled.as_ref().and_then(|p| p.counts.as_ref().ok());
-        let frequencies = counts.and_then(|c| active.frequencies(c));
-        let choice = self.choose_decode(view, active, revision, signed, frequencies, &tries.decode);
+        let choice = self.choose_decode(view, active, revision, &mut signature, &tries.decode);
         let Some(Choice { reservation, decision }) = choice else {
             return Err(Stopped::Failed(tries.give_up()));
         };
         self.metrics.decided(&decision, deciding.elapsed());
-        if let Some(signature) = &signature
-            && !std::mem::replace(&mut tries.counted, true)
-        {
-            self.count(active, signature.as_ref().map(Option::as_ref));
+        let asked = !matches!(signature, Signature::NotAsked);
+        if asked && !std::mem::replace(&mut tries.counted, true) {
+            self.count(active, &signature);
         }
         let body = request.decode_body(ticket.map(|(_, t): (_, &Ticket)| (t.field, &*t.object)));
         tracing::debug!(
             request = request_id,
             worker = reservation.worker().name,
             reason = decision.reason.as_str(),
+            source = signature.source().map(tracing::field::debug),
             band = decision.band,
             similarity = decision.chosen_similarity,
             distinct_experts = decision.distinct_experts,
@@ -235,21 +232,21 @@ impl Core {
             reservation,
             body,
             request_id,
-            cluster: signed.and_then(|s| u32::try_from(s.nearest.cluster).ok()),
+            cluster: cluster(&signature),
             prefilled,
             active: Arc::clone(active),
         })
     }
 
     /// Statistics of one request, once however often it is tried.
-    fn count(&self, active: &Active, signature: Result<Option<&Signed>, &MissingSignature>) {
-        self.metrics.signature(signature.map(|_| ()).map_err(|r| *r));
-        let outcome = match signature {
-            Ok(Some(signed)) => Outcome::Signed(Some(signed.nearest)),
-            Ok(None) => Outcome::Signed(None),
-            Err(reason) => Outcome::Missing(*reason),
+    fn count(&self, active: &Active, signature: &Signature) {
+        self.metrics.signature(signature);
+        let (source, outcome) = match signature {
+            Signature::NotAsked => return,
+            Signature::Made { source, signed, .. } => (*source, Outcome::Signed(signed.as_ref().map(|s| s.nearest))),
+            Signature::Missing { source, reason } => (*source, Outcome::Missing(*reason)),
         };
-        self.statistics.count(active, outcome);
+        self.statistics.count(active, source, outcome);
     }
 
     /// Keeps track of whether a worker can be reached and does its work.
@@ -265,12 +262,7 @@ impl Core {
     }
 }
 
-fn signature(
-    active: &Active,
-    counts: &Result<ActivationCounts, MissingSignature>,
-) -> Result<Option<Signed>, MissingSignature> {
-    match counts {
-        Ok(counts) => sign::sign(active, counts),
-        Err(reason) => Err(*reason),
-    }
+fn cluster(signature: &Signature) -> Option<(Source, u32)> {
+    let number = u32::try_from(signature.signed()?.nearest.cluster).ok()?;
+    Some((signature.source()?, number))
 }

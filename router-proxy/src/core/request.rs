@@ -1,6 +1,7 @@
 //! A client's request, parsed as far as routing needs it.
 
 use bytes::Bytes;
+use coterie_locality::predictor::NgramCounter;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -50,6 +51,8 @@ pub(crate) struct ClientRequest {
     pub(crate) local: Option<LocalReason>,
     /// Hash of the prompt's first bytes; `None` when it has none.
     pub(crate) prefix_key: Option<u64>,
+    /// What its text is made of, where that is looked at.
+    pub(crate) text: Option<NgramCounter>,
     /// Body of the prefill leg, without the hand-off's field and the closing brace.
     prefill_body: bodies::Body,
     /// Body of the decode leg, likewise.
@@ -107,6 +110,15 @@ impl LocalReason {
     }
 }
 
+/// What routing wants to know of a request's prompt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Bytes of the prompt that the prefix key is made of.
+    pub(crate) prefix_bytes: usize,
+    /// Whether its text is looked at.
+    pub(crate) text: bool,
+}
+
 #[derive(Deserialize)]
 struct StreamOptions {
     #[serde(default)]
@@ -115,12 +127,7 @@ struct StreamOptions {
 
 impl ClientRequest {
     /// Parses a body. Only what routing needs or prefill is not shown is checked; the engine judges the rest. The error is for the client.
-    pub(crate) fn parse(
-        endpoint: Endpoint,
-        headers: HeaderMap,
-        body: &Bytes,
-        prefix_bytes: usize,
-    ) -> Result<Self, Refused> {
+    pub(crate) fn parse(endpoint: Endpoint, headers: HeaderMap, body: &Bytes, wanted: Wanted) -> Result<Self, Refused> {
         let fields = Fields::parse(body).map_err(|e| Refused::body(format!("the body is not a JSON object: {e}")))?;
         let needed = match endpoint {
             Endpoint::Completions => "prompt",
@@ -138,7 +145,8 @@ impl ClientRequest {
             stream: stream.is_some_and(|s| s.0),
             usage_event: options.is_some_and(|o| o.include_usage == Some(true)),
             local: local_reason(endpoint, &fields),
-            prefix_key: prefix::key(endpoint, &fields, prefix_bytes),
+            prefix_key: prefix::key(endpoint, &fields, wanted.prefix_bytes),
+            text: wanted.text.then(|| text(endpoint, &fields)),
             prefill_body: bodies::prefill(endpoint, &fields, body.len()),
             decode_body: bodies::decode(&fields, body),
         })
@@ -167,6 +175,15 @@ impl<'de> Deserialize<'de> for RawBool {
         let word = raw.trim_matches('"').to_ascii_lowercase();
         Ok(Self(matches!(word.as_str(), "true" | "1" | "yes" | "on" | "t" | "y")))
     }
+}
+
+fn text(endpoint: Endpoint, fields: &Fields<'_>) -> NgramCounter {
+    let mut counter = NgramCounter::new();
+    match endpoint {
+        Endpoint::Completions => counter.push_prompt(fields.get("prompt").map_or("", RawValue::get)),
+        Endpoint::ChatCompletions => counter.push_messages(fields.get("messages").map_or("", RawValue::get)),
+    }
+    counter
 }
 
 fn local_reason(endpoint: Endpoint, fields: &Fields<'_>) -> Option<LocalReason> {

@@ -6,12 +6,17 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::*;
 
+const WANTED: Wanted = Wanted {
+    prefix_bytes: 1024,
+    text: true,
+};
+
 fn parse(endpoint: Endpoint, body: &str) -> ClientRequest {
     ClientRequest::parse(
         endpoint,
         HeaderMap::new(),
         &Bytes::copy_from_slice(body.as_bytes()),
-        1024,
+        WANTED,
     )
     .unwrap()
 }
@@ -100,7 +105,7 @@ fn bodies_that_cannot_be_routed_are_refused_with_a_word() {
         (Endpoint::Completions, r#"{"prompt":null}"#, "no `prompt`"),
         (Endpoint::ChatCompletions, r#"{"prompt":"a"}"#, "no `messages`"),
     ] {
-        let refused = ClientRequest::parse(endpoint, HeaderMap::new(), &Bytes::from(body), 64).unwrap_err();
+        let refused = ClientRequest::parse(endpoint, HeaderMap::new(), &Bytes::from(body), WANTED).unwrap_err();
         assert!(refused.message.contains(word), "{refused:?}");
     }
 }
@@ -111,4 +116,23 @@ fn only_a_true_stream_streams() {
         let body = format!(r#"{{"prompt":"a","stream":{value}}}"#);
         assert_eq!(parse(Endpoint::Completions, &body).stream, stream, "{value}");
     }
+}
+
+#[test]
+fn the_text_is_counted_where_there_is_one() {
+    let counted = |endpoint, body| {
+        let text = parse(endpoint, body).text.unwrap();
+        let mut expected = NgramCounter::new();
+        expected.push("hi you".as_bytes());
+        (text.is_empty(), text.ngrams() == expected.ngrams())
+    };
+    let chat =
+        r#"{"messages":[{"role":"user","content":"hi "},{"role":"user","content":[{"type":"text","text":"you"}]}]}"#;
+    assert_eq!(counted(Endpoint::ChatCompletions, chat), (false, true));
+    assert_eq!(counted(Endpoint::Completions, r#"{"prompt":"hi you"}"#), (false, true));
+    assert_eq!(counted(Endpoint::Completions, r#"{"prompt":[1,2]}"#), (true, false));
+    assert_eq!(
+        counted(Endpoint::Completions, r#"{"prompt_embeds":"AAAA"}"#),
+        (true, false)
+    );
 }

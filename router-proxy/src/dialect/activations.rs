@@ -21,10 +21,21 @@ pub(crate) enum MissingSignature {
     Geometry,
     /// They count nothing.
     Empty,
+    /// The request carries token ids or nothing instead of text.
+    NoText,
+    /// There is no table, or it knows nothing of text.
+    NoTextSource,
 }
 
 impl MissingSignature {
-    pub(crate) const ALL: [Self; 4] = [Self::Missing, Self::Malformed, Self::Geometry, Self::Empty];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Missing,
+        Self::Malformed,
+        Self::Geometry,
+        Self::Empty,
+        Self::NoText,
+        Self::NoTextSource,
+    ];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -32,6 +43,8 @@ impl MissingSignature {
             Self::Malformed => "Malformed",
             Self::Geometry => "Geometry",
             Self::Empty => "Empty",
+            Self::NoText => "NoText",
+            Self::NoTextSource => "NoTextSource",
         }
     }
 }

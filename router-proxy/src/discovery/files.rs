@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, bail};
 use coterie_crds::routing::{
     Connector, DOCUMENT_VERSION, LocalityBand, Model, PolicyKind, Prefill, PrefillPolicyKind, RoutingDocument,
-    Statistics, TableRef,
+    Signature, SignatureSource, Statistics, TableRef,
 };
 use coterie_locality::table;
 use tokio::time::{MissedTickBehavior, interval};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Applier, TableSource};
 use crate::{
-    args::{Args, FleetArgs, PolicyArg, PrefillPolicyArg},
+    args::{Args, FleetArgs, PolicyArg, PrefillPolicyArg, SignatureSourceArg},
     core::Core,
     routing::{BadDocument, parse_document},
     worker::{Role, WorkerSpec},
@@ -192,6 +192,13 @@ fn from_flags(fleet: &FleetArgs, disaggregated: bool, generation: u64) -> Routin
             PolicyArg::LeastLoaded => PolicyKind::LeastLoaded,
             PolicyArg::RoundRobin => PolicyKind::RoundRobin,
             PolicyArg::PowerOfTwoChoices => PolicyKind::PowerOfTwoChoices,
+        },
+        signature: Signature {
+            source: match fleet.signature_source {
+                SignatureSourceArg::Auto => SignatureSource::Auto,
+                SignatureSourceArg::Prefill => SignatureSource::Prefill,
+                SignatureSourceArg::Text => SignatureSource::Text,
+            },
         },
         locality_band: LocalityBand {
             tau: fleet.tau,

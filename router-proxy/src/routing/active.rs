@@ -5,10 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use coterie_crds::routing::{Connector, DOCUMENT_VERSION, PolicyKind, RoutingDocument};
+use coterie_crds::routing::{Connector, DOCUMENT_VERSION, PolicyKind, RoutingDocument, SignatureSource};
 use coterie_locality::{
-    ActivationCounts, CentroidTable, Fingerprint, Geometry, Policy, Scorer,
-    policy::{Frequencies, LeastLoaded, LocalityBand, MarginalCost, PowerOfTwoChoices, RoundRobin},
+    CentroidTable, Fingerprint, Geometry, Policy, Scorer, Source,
+    policy::{LeastLoaded, LocalityBand, MarginalCost, PowerOfTwoChoices, RoundRobin},
     prefix_hash::{Overflow, PrefixRing},
     score::Scratch,
     table,
@@ -47,6 +47,8 @@ pub(crate) struct ActiveTable {
     pub(crate) table: CentroidTable,
     /// The table's centroids of source Prefill, prepared for decisions.
     pub(crate) scorer: Scorer,
+    /// Those of source Text; absent where the table has none.
+    pub(crate) text: Option<Scorer>,
     /// Working memory of decisions: as many as were ever made at the same time.
     scratch: Mutex<Vec<Scratch>>,
     /// Monotonic milliseconds.
@@ -77,12 +79,19 @@ impl ActiveTable {
                 table.fingerprint.model, table.fingerprint.geometry, fingerprint.model, fingerprint.geometry
             )));
         }
-        let scorer = Scorer::new(&table.transform, &table.centroids).map_err(|error| refuse(error.to_string()))?;
+        let scorer = |source| {
+            let part = table.source(source);
+            let scorer = part.map(|p| Scorer::new(p.transform, p.centroids)).transpose();
+            scorer.map_err(|error| refuse(error.to_string()))
+        };
+        let text = scorer(Source::Text)?;
+        let scorer = scorer(Source::Prefill)?.ok_or_else(|| refuse("it has no centroids".to_owned()))?;
         Ok(Self {
             name: name.to_owned(),
             digest: digest.to_owned(),
             table,
             scorer,
+            text,
             scratch: Mutex::default(),
             since_ms: now_ms,
         })
@@ -104,7 +113,10 @@ pub(crate) struct Active {
     pub(crate) document: RoutingDocument,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) table: Option<Arc<ActiveTable>>,
-    pub(crate) policy: Arc<dyn Policy>,
+    /// For requests that are signed by counts, or not at all.
+    policy: Arc<dyn Policy>,
+    /// For requests that are signed by their text: the same, but for the width of the band.
+    text_policy: Arc<dyn Policy>,
     pub(crate) handoff: Option<Arc<dyn HandOff>>,
     pub(crate) activations: Arc<dyn Activations>,
 }
@@ -134,7 +146,12 @@ impl Active {
             {
                 Arc::clone(&p.policy)
             }
-            _ => policy(&document, &fingerprint, table.as_deref())?,
+            _ => make_policy(&document, &fingerprint, tau(table.as_deref(), Source::Prefill))?,
+        };
+        let text_policy = if document.policy == PolicyKind::LocalityBand {
+            make_policy(&document, &fingerprint, tau(table.as_deref(), Source::Text))?
+        } else {
+            Arc::clone(&policy)
         };
         let handoff: Option<Arc<dyn HandOff>> = match document.connector {
             Connector::Nixl if document.disaggregated => Some(Arc::new(Nixl)),
@@ -145,16 +162,32 @@ impl Active {
             fingerprint,
             table,
             policy,
+            text_policy,
             handoff,
             activations: Arc::new(NpyActivations),
         })
     }
 
-    /// The decode frequencies to expect of a request with these prefill counts, for policies that look at them.
-    pub(crate) fn frequencies(&self, counts: &ActivationCounts) -> Option<Frequencies> {
-        (self.document.policy == PolicyKind::MarginalCost)
-            .then(|| Frequencies::from_counts(counts).ok())
-            .flatten()
+    /// The policy for requests that are signed by this source.
+    pub(crate) fn policy(&self, source: Option<Source>) -> &Arc<dyn Policy> {
+        match source {
+            Some(Source::Text) => &self.text_policy,
+            Some(Source::Prefill) | None => &self.policy,
+        }
+    }
+
+    /// Whether the table can tell requests apart by their text, as the policy does.
+    pub(crate) fn knows_text(&self) -> bool {
+        let costs = self.document.policy == PolicyKind::MarginalCost;
+        self.table.as_ref().is_some_and(|t| {
+            let map = t.table.predictors.as_ref().is_some_and(|p| p.text().is_some());
+            t.text.is_some() || (costs && map)
+        })
+    }
+
+    /// Whether requests' text is looked at.
+    pub(crate) fn reads_text(&self) -> bool {
+        self.document.signature.source != SignatureSource::Prefill && self.knows_text()
     }
 }
 
@@ -184,7 +217,7 @@ pub(crate) fn parse_document(json: &[u8]) -> Result<RoutingDocument, BadDocument
 
 /// Checks what types do not.
 pub(crate) fn check(document: &RoutingDocument) -> Result<(), BadDocument> {
-    policy(document, &fingerprint(document)?, None)?;
+    make_policy(document, &fingerprint(document)?, 0.0)?;
     let no_workers: [&str; 0] = [];
     PrefixRing::new(&no_workers, f64::from(document.prefill.load_factor), Overflow::WalkRing)
         .map_err(|e| BadDocument::Document(e.to_string()))?;
@@ -202,10 +235,10 @@ fn fingerprint(document: &RoutingDocument) -> Result<Fingerprint, BadDocument> {
     Ok(Fingerprint::new(model.name.clone(), geometry))
 }
 
-fn policy(
+fn make_policy(
     document: &RoutingDocument,
     fingerprint: &Fingerprint,
-    table: Option<&ActiveTable>,
+    table_tau: f32,
 ) -> Result<Arc<dyn Policy>, BadDocument> {
     Ok(match document.policy {
         PolicyKind::LeastLoaded => Arc::new(LeastLoaded),
@@ -214,11 +247,15 @@ fn policy(
         PolicyKind::MarginalCost => Arc::new(MarginalCost::new(&fingerprint.geometry)),
         PolicyKind::LocalityBand => {
             let band = &document.locality_band;
-            // Without a table there is no similarity, and any tau gives the least-loaded worker.
-            let tau = band.tau.unwrap_or_else(|| table.map_or(0.0, |t| t.table.tau));
+            let tau = band.tau.unwrap_or(table_tau);
             let min = usize::try_from(band.min_candidates).unwrap_or(usize::MAX);
             let policy = LocalityBand::new(tau, min, Some(band.max_load_ratio));
             Arc::new(policy.map_err(|e| BadDocument::Document(e.to_string()))?)
         }
     })
+}
+
+/// Width of a source's band. Without centroids there is no similarity, and any width gives the least-loaded worker.
+fn tau(table: Option<&ActiveTable>, source: Source) -> f32 {
+    table.and_then(|t| t.table.source(source)).map_or(0.0, |part| part.tau)
 }

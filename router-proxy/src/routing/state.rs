@@ -92,7 +92,7 @@ impl RoutingState {
         if let Some(active) = &next.active {
             let decode = next.members.iter().filter(|m| m.worker.role == Role::Decode);
             let live: Vec<WorkerId> = decode.map(|m| m.worker.id).collect();
-            active.policy.workers(&live);
+            active.policy(None).workers(&live);
         }
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = next;
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use coterie_crds::admin;
 use coterie_locality::{
-    assign,
+    Assignment, Source, assign,
     prefix_hash::{Overflow, PrefixRing},
 };
 
@@ -22,7 +22,20 @@ pub(crate) struct Member {
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) clusters: Vec<u32>,
+    /// Of source Prefill.
+    clusters: Vec<u32>,
+    /// Of source Text.
+    text_clusters: Vec<u32>,
+}
+
+impl Target {
+    /// Clusters of a source that it carries.
+    pub(crate) fn clusters(&self, source: Source) -> &[u32] {
+        match source {
+            Source::Prefill => &self.clusters,
+            Source::Text => &self.text_clusters,
+        }
+    }
 }
 
 /// One consistent state of document, table and workers.
@@ -94,6 +107,7 @@ impl View {
                     own: worker.own(),
                     reported: worker.report(now_ms),
                     clusters: target.map(|t| t.clusters.clone()).unwrap_or_default(),
+                    text_clusters: target.map(|t| t.text_clusters.clone()).unwrap_or_default(),
                 }
             })
             .collect();
@@ -139,28 +153,32 @@ fn ring(active: Option<&Active>, prefill: &[Arc<Worker>], previous: &View) -> Op
         .map(Arc::new)
 }
 
-/// Gives every decode worker its clusters: the document's word, and for the rest the function that all routers share.
+/// Gives every decode worker its clusters: the document's word, and for the rest the function that all routers share. Clusters of the two
+/// sources have nothing to do with each other; the same word serves both, so that what a change of size leaves in place stays for both.
 fn place(active: Option<&Active>, decode: Vec<Arc<Worker>>) -> Vec<Target> {
     let names: Vec<&str> = decode.iter().map(|w| w.name.as_str()).collect();
-    let assignment = active.and_then(|active| {
-        let table = active.table.as_ref()?;
-        let known: BTreeMap<String, Vec<u32>> = active
-            .document
-            .assignment
-            .iter()
-            .map(|(name, cluster)| (name.clone(), vec![*cluster]))
-            .collect();
-        Some(assign(&table.table.cluster_shares(), &names, &known))
-    });
+    let known: BTreeMap<String, Vec<u32>> = active
+        .map(|a| a.document.assignment.iter())
+        .into_iter()
+        .flatten()
+        .map(|(name, cluster)| (name.clone(), vec![*cluster]))
+        .collect();
+    let assigned = |source| {
+        let part = active?.table.as_ref()?.table.source(source)?;
+        Some(assign(&part.cluster_shares(), &names, &known))
+    };
+    let (prefill, text) = (assigned(Source::Prefill), assigned(Source::Text));
+    let of = |assignment: &Option<Assignment>, index| {
+        let clusters = assignment.as_ref().map(|a| a.clusters_of(index).to_vec());
+        clusters.unwrap_or_default()
+    };
     decode
         .into_iter()
         .enumerate()
         .map(|(index, worker)| Target {
             worker,
-            clusters: assignment
-                .as_ref()
-                .map(|a| a.clusters_of(index).to_vec())
-                .unwrap_or_default(),
+            clusters: of(&prefill, index),
+            text_clusters: of(&text, index),
         })
         .collect()
 }

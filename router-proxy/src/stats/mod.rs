@@ -6,11 +6,11 @@ mod slides;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coterie_crds::admin;
-use coterie_locality::{Sample, score::Nearest};
+use coterie_locality::{Sample, Source, score::Nearest};
 
 use crate::{clock::Clock, dialect::MissingSignature, routing::Active};
 use reservoir::Reservoir;
-use slides::Slides;
+use slides::{Slides, Under};
 
 /// How a request came out of signing.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +36,22 @@ impl Statistics {
     }
 
     /// Counts a request that reached the choice of a decode worker.
-    pub(crate) fn count(&self, active: &Active, outcome: Outcome) {
+    pub(crate) fn count(&self, active: &Active, source: Source, outcome: Outcome) {
         let table = active.table.as_ref();
+        let clusters = table
+            .and_then(|t| t.table.source(source))
+            .map_or(0, |part| part.clusters());
         lock(&self.slides).record(
             Clock::unix_ms(),
             slide_ms(active),
-            table.map(|t| t.digest.as_str()),
-            table.map_or(0, |t| t.table.clusters()),
+            &Under {
+                digest: table.map(|t| t.digest.as_str()),
+                source: match source {
+                    Source::Prefill => admin::Source::Prefill,
+                    Source::Text => admin::Source::Text,
+                },
+                clusters,
+            },
             outcome,
         );
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coterie_locality::{Decision, policy::Reason};
+use coterie_locality::{Decision, Source, policy::Reason};
 use coterie_service::metrics::Metrics;
 use prometheus_client::metrics::{
     counter::Counter,
@@ -16,7 +16,7 @@ use super::{
     outcome::ClientOutcome,
 };
 use crate::{
-    core::{Endpoint, LegError, LocalReason},
+    core::{Endpoint, Fallback, LegError, LocalReason, Signature},
     dialect::MissingSignature,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct RouterMetrics {
     local: Counters,
     handoffs: Counters,
     signatures: Counters,
+    sources: Counters,
+    fallbacks: Counters,
     decisions: Counters,
     prefill_choices: Counters,
     band: Histogram,
@@ -88,7 +90,9 @@ impl RouterMetrics {
             retries: c.add("retries", "counter", &["leg", "reason"], "Legs that failed before the client saw a byte and could be tried again", Counters::default()),
             local: c.add("decode_only_requests", "counter", &["reason"], "Tries without hand-off in a fleet that has a prefill pool", Counters::default()),
             handoffs: c.add("handoffs", "counter", &["result"], "Hand-off objects: used by a decode worker, or abandoned (the engine frees the blocks when their lease ends)", Counters::default()),
-            signatures: c.add("signature_requests", "counter", &["result"], "Prefilled requests by what became of their signature", Counters::default()),
+            signatures: c.add("signature_requests", "counter", &["result"], "Requests that a signature was wanted of, by what became of it", Counters::default()),
+            sources: c.add("signature_sources", "counter", &["source"], "Requests that a signature was wanted of, by what it was made from: Prefill (counts), Text, or None", Counters::default()),
+            fallbacks: c.add("signature_text_fallbacks", "counter", &["reason"], "Requests signed by their text because their prefill gave no counts, by why it gave none (NoPrefill: there was no prefill)", Counters::default()),
             decisions: c.add("decisions", "counter", &["reason"], "Choices of a decode worker by reason", Counters::default()),
             prefill_choices: c.add("prefill_choices", "counter", &["result"], "Choices of a prefill worker: the prefix's owner, the next on the ring (spilled), or the least loaded", Counters::default()),
             band: c.add("band_workers", "histogram", &[], "Workers that a signed request was chosen among", Histogram::new(exponential_buckets(1.0, 2.0, 8))),
@@ -126,6 +130,8 @@ impl RouterMetrics {
         let missing = MissingSignature::ALL.map(|reason| result(Err(reason)));
         all(&self.signatures, "result", &missing);
         all(&self.signatures, "result", &[result(Ok(()))]);
+        all(&self.sources, "source", &["Prefill", "Text", "None"]);
+        all(&self.fallbacks, "reason", &Fallback::ALL.map(Fallback::as_str));
         all(&self.handoffs, "result", &["used", "abandoned"]);
         all(&self.prefill_choices, "result", &["owner", "spilled", "least_loaded"]);
         all(&self.scrapes, "result", &["ok", "unreadable", "failed"]);
@@ -192,8 +198,24 @@ impl RouterMetrics {
         inc(&self.handoffs, &[("result", result)]);
     }
 
-    pub(crate) fn signature(&self, outcome: Result<(), MissingSignature>) {
+    pub(crate) fn signature(&self, signature: &Signature) {
+        let outcome = match signature {
+            Signature::NotAsked => return,
+            Signature::Missing { reason, .. } => Err(*reason),
+            Signature::Made { instead, .. } => {
+                if let Some(fallback) = instead {
+                    inc(&self.fallbacks, &[("reason", fallback.as_str())]);
+                }
+                Ok(())
+            }
+        };
+        let source = match signature.source() {
+            Some(Source::Prefill) => "Prefill",
+            Some(Source::Text) => "Text",
+            None => "None",
+        };
         inc(&self.signatures, &[("result", result(outcome))]);
+        inc(&self.sources, &[("source", source)]);
     }
 
     pub(crate) fn prefill_chosen(&self, result: &'static str) {
@@ -216,6 +238,8 @@ fn result(signature: Result<(), MissingSignature>) -> &'static str {
         Err(MissingSignature::Malformed) => "malformed",
         Err(MissingSignature::Geometry) => "geometry",
         Err(MissingSignature::Empty) => "empty",
+        Err(MissingSignature::NoText) => "no_text",
+        Err(MissingSignature::NoTextSource) => "no_text_source",
     }
 }
 

@@ -17,3 +17,4 @@ mod marginal_cost;
 mod metrics_page;
 mod signatures;
 mod tables;
+mod text_source;

@@ -13,6 +13,9 @@ pub struct Routing {
     /// How the decode worker is chosen. Without a table, `LocalityBand` chooses as `LeastLoaded` does.
     #[serde(default)]
     pub policy: Policy,
+    /// What requests are told apart by.
+    #[serde(default)]
+    pub signature: Signature,
     /// Parameters of `LocalityBand`.
     #[serde(default)]
     pub locality_band: LocalityBand,
@@ -38,6 +41,29 @@ pub enum Policy {
     RoundRobin,
     /// The less loaded of two drawn workers.
     PowerOfTwoChoices,
+}
+
+/// What a request's signature, its expected use of experts, is made from.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Signature {
+    /// `Auto`: for each request, its prefill counts where the engine's answer has them, else its text. `Prefill`: counts only. `Text`: text
+    /// only, with engines that return no experts and without a prefill pool too. Text needs a table that knows text; requests without any
+    /// signature go to the least-loaded worker.
+    #[serde(default)]
+    pub source: SignatureSource,
+}
+
+/// Sources of signatures.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SignatureSource {
+    /// Prefill counts where they come, else text.
+    #[default]
+    Auto,
+    /// Prefill counts only.
+    Prefill,
+    /// Text only.
+    Text,
 }
 
 /// Parameters of the locality band.

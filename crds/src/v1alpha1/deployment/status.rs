@@ -40,6 +40,9 @@ pub struct MoEDeploymentStatus {
     /// The active centroid table. Owner: calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<TableStatus>,
+    /// What signatures are made from just now. Owner: drift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<SignatureStatus>,
     /// Drift. Owner: drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftStatus>,
@@ -124,6 +127,16 @@ pub struct TableStatus {
     pub rho: Option<String>,
     /// Clusters.
     pub clusters: i32,
+}
+
+/// Signatures as made in the last window.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignatureStatus {
+    /// `Prefill`, `Text`, `Mixed` (both, at least 5 % each) or `None`.
+    pub source: String,
+    /// Reason of the condition SignaturesAvailable.
+    pub reason: String,
 }
 
 /// Drift as judged.

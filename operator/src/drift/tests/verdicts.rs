@@ -1,8 +1,12 @@
 use coterie_crds::v1alpha1::MoEDeploymentStatus;
-use coterie_locality::drift::{Signal, SignalState, Signals, Verdict as Judgement};
+use coterie_locality::drift::{Signal, SignalState, Signals, SlideSummary, Verdict as Judgement};
 
 use crate::{
-    drift::status::{OwnStatus, Seen, derive},
+    drift::{
+        coverage::Coverage,
+        status::{OwnStatus, Seen, derive},
+        window::Combined,
+    },
     testing::at,
 };
 
@@ -71,4 +75,29 @@ fn silence_is_unknown_and_never_drift() {
         ("Unknown", "InsufficientSamples")
     );
     assert!(status.drift.unwrap().signals.is_empty());
+}
+
+#[test]
+fn the_source_of_signatures_is_shown_and_stays_while_nobody_says() {
+    let combined = Combined {
+        summaries: Vec::new(),
+        text: vec![SlideSummary {
+            slide: 7,
+            signed: 30,
+            ..SlideSummary::default()
+        }],
+        last_complete: 7,
+    };
+    let coverage = Coverage::of(&combined);
+    let quiet = Coverage::default();
+    let mut current = MoEDeploymentStatus::default();
+    for coverage in [Some(&coverage), None, Some(&quiet)] {
+        let (own, _) = derive(&Seen::Off, coverage, None, Some(1), &current, &at(1));
+        current = serde_json::from_value(serde_json::to_value(&own).unwrap()).unwrap();
+        let signature = current.signature.as_ref().unwrap();
+        assert_eq!(
+            (signature.source.as_str(), signature.reason.as_str()),
+            ("Text", "Covered")
+        );
+    }
 }

@@ -1,4 +1,4 @@
-use coterie_crds::admin::{Slide, StatisticsReport};
+use coterie_crds::admin::{Slide, Source, StatisticsReport};
 use coterie_locality::drift::{Thresholds, Verdict};
 
 use crate::{
@@ -126,11 +126,32 @@ fn coverage_tells_missing_from_malformed_experts() {
         let mut slide = slide(8, "t", [signed, 0, 0, 0], 0.8);
         slide.missing = missing.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
         let combined = combine(&[report(9, vec![slide])], SLIDE_MS).unwrap();
-        Coverage::of(combined.newest_window()).verdict().reason
+        Coverage::of(&combined).verdict().reason
     };
     assert_eq!(reason(95, &[("Missing", 5)]), "Covered");
     assert_eq!(reason(5, &[("Missing", 95)]), "ExpertsMissing");
     assert_eq!(reason(5, &[("Malformed", 60), ("Missing", 35)]), "ExpertsMalformed");
     assert_eq!(reason(5, &[("Geometry", 95)]), "ExpertsMalformed");
     assert_eq!(reason(0, &[]), "NoTraffic");
+}
+
+#[test]
+fn text_signs_what_counts_do_not_and_is_judged_apart() {
+    let text = |signed: u64, missing: &[(&str, u64)]| Slide {
+        source: Source::Text,
+        missing: missing.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+        ..slide(8, "t", [signed, 0, 0, 0], 0.2)
+    };
+    let verdict = |slides: &[Slide]| {
+        let combined = combine(&[report(9, slides.to_vec())], SLIDE_MS).unwrap();
+        let judged: u64 = combined.under("t").unwrap().iter().map(|s| s.signed).sum();
+        let coverage = Coverage::of(&combined);
+        (coverage.verdict().reason, coverage.source(), judged)
+    };
+    let counted = slide(8, "t", [60, 0, 0, 0], 0.8);
+    assert_eq!(verdict(&[text(99, &[])]), ("Covered", "Text", 0));
+    assert_eq!(verdict(&[counted.clone(), text(40, &[])]), ("Covered", "Mixed", 60));
+    assert_eq!(verdict(&[counted, text(2, &[])]), ("Covered", "Prefill", 60));
+    assert_eq!(verdict(&[text(5, &[("NoText", 95)])]), ("TextMissing", "Text", 0));
+    assert_eq!(verdict(&[text(0, &[("NoTextSource", 9)])]), ("NoTextSource", "None", 0));
 }

@@ -1,4 +1,7 @@
-use coterie_crds::names::{ROLE_DECODE, ROLE_PREFILL};
+use coterie_crds::{
+    names::{ROLE_DECODE, ROLE_PREFILL},
+    routing::SignatureSource,
+};
 
 use crate::{
     fleet::{
@@ -157,4 +160,17 @@ fn every_decode_worker_has_a_cluster_and_a_change_of_size_moves_little() {
     );
     let again = decide(&resolved, &pods(&resolved), Some(&active), Some(&three), 3);
     assert!(!again.changed, "the decision is a fixed point");
+}
+
+#[test]
+fn the_source_of_signatures_reaches_the_routers() {
+    let mut resolved = tiny();
+    assert_eq!(first(&resolved).document.signature.source, SignatureSource::Auto);
+    resolved.spec.routing.signature.source = coterie_crds::v1alpha1::SignatureSource::Text;
+    let before = first(&tiny()).document;
+    let changed = decide(&resolved, &[], None, Some(&before), 1);
+    assert_eq!(
+        (changed.changed, changed.document.signature.source),
+        (true, SignatureSource::Text)
+    );
 }

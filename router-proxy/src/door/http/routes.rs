@@ -14,7 +14,7 @@ use super::{
     server::Door,
 };
 use crate::{
-    core::{Answer, AnswerBody, ClientRequest, Endpoint, Failure, FailureKind, completion_tokens},
+    core::{Answer, AnswerBody, ClientRequest, Endpoint, Failure, FailureKind, Wanted, completion_tokens},
     telemetry::ClientOutcome,
 };
 
@@ -103,8 +103,11 @@ async fn read(
         };
         (error, message)
     })?;
-    let prefix_bytes = usize::try_from(active.document.prefill.prefix_bytes).unwrap_or(usize::MAX);
-    ClientRequest::parse(endpoint, headers::for_workers(headers), &body, prefix_bytes).map_err(|refused| {
+    let wanted = Wanted {
+        prefix_bytes: usize::try_from(active.document.prefill.prefix_bytes).unwrap_or(usize::MAX),
+        text: active.reads_text(),
+    };
+    ClientRequest::parse(endpoint, headers::for_workers(headers), &body, wanted).map_err(|refused| {
         (
             refused.param.map_or(DoorError::BadRequest, DoorError::BadField),
             refused.message,
