@@ -57,8 +57,8 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// Start of a step that begins now.
-    pub(super) fn start(&mut self, now: Duration) -> Duration {
-        self.last_deadline.take().map_or(now, |deadline| deadline.min(now))
+    pub(super) fn start(&self, now: Duration) -> Duration {
+        self.last_deadline.map_or(now, |deadline| deadline.min(now))
     }
 
     /// Deadline of a step, and whether its work ended after it.
@@ -108,8 +108,9 @@ mod tests {
         let mut pacer = Pacer::default();
         let start = pacer.start(MS(100));
         assert_eq!(pacer.end(start, MS(10), MS(102)), (MS(110), false));
-        let start = pacer.start(MS(111));
-        assert_eq!(start, MS(110));
+        assert_eq!(pacer.start(MS(111)), MS(110));
+        let start = pacer.start(MS(112));
+        assert_eq!(start, MS(110), "asking does not use it up: prefill and decode both ask");
         assert_eq!(pacer.end(start, MS(10), MS(125)), (MS(120), true));
         assert_eq!(pacer.start(MS(126)), MS(125));
         pacer.keep(MS(125));
