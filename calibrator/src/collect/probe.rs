@@ -143,6 +143,7 @@ impl Probe {
             prompt_tokens: prompt_tokens as u64,
             generated_tokens: generated_tokens as u64,
             time_unix_ms: unix_ms(),
+            ngrams: prompt.ngrams(),
             ..Sample::new(fingerprint.clone())
         })
     }

@@ -2,6 +2,7 @@
 
 use std::{fs::File, io::Read, path::Path};
 
+use coterie_locality::predictor::NgramCounter;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
@@ -39,6 +40,19 @@ pub struct Prompt {
     pub api: Api,
     /// The request body.
     pub body: Map<String, Value>,
+}
+
+impl Prompt {
+    /// Hashed n-grams of its text, as routers count them: (bucket, count); empty where it has token ids instead.
+    pub fn ngrams(&self) -> Vec<(u32, u32)> {
+        let field = |name| self.body.get(name).map(Value::to_string).unwrap_or_default();
+        let mut counter = NgramCounter::new();
+        match self.api {
+            Api::Completions => counter.push_prompt(&field("prompt")),
+            Api::Chat => counter.push_messages(&field("messages")),
+        }
+        counter.ngrams()
+    }
 }
 
 /// Reads a file of prompts, at most `limit` of them.
@@ -131,6 +145,16 @@ mod tests {
         assert_eq!(prompts[1].api.path(), "/v1/chat/completions");
         assert_eq!(prompts[1].body["max_tokens"], 7);
         assert_eq!(parse(text, 1).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn text_is_counted_as_routers_count_it() {
+        let text =
+            "{\"prompt\":\"h\\u00e9\"}\n{\"messages\":[{\"role\":\"user\",\"content\":\"hé\"}]}\n{\"prompt\":[1,2]}\n";
+        let mut counter = NgramCounter::new();
+        counter.push("hé".as_bytes());
+        let counted: Vec<_> = parse(text, 3).unwrap().iter().map(Prompt::ngrams).collect();
+        assert_eq!(counted, [counter.ngrams(), counter.ngrams(), Vec::new()]);
     }
 
     #[test]
