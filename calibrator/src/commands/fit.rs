@@ -29,6 +29,13 @@ pub fn fit(args: &FitArgs) -> Result<Done, Error> {
     let table = fit_samples(&loaded.samples, &options, previous.as_ref().map(|file| &file.table))?;
     let seconds = begun.elapsed().as_secs_f64();
     drop(fitting);
+    let (used, given) = (table.report.samples, loaded.samples.len() as u64);
+    if used < given {
+        tracing::warn!(
+            "{} of {given} samples were left out: no prefill counts, or weight 0",
+            given - used
+        );
+    }
     let payload = encode(&table, args.precision.into())?;
     // What is told is what the file holds, rounding included.
     let file = TableFile::decode(&payload).map_err(|error| Error::infrastructure("EncodeFailed", error.to_string()))?;

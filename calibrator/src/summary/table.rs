@@ -128,7 +128,13 @@ impl TableSummary {
 
     /// Errors on samples that the maps did not see.
     fn predictors(&self) -> Option<String> {
-        let report = self.report.predictors.as_ref()?;
+        let Some(report) = self.report.predictors.as_ref() else {
+            let kept = self.report.predictors_kept;
+            return kept.then(|| {
+                let size = self.predictor_bytes / 1024;
+                format!("kept from the table before, too few samples with decode counts to learn anew; {size} KiB")
+            });
+        };
         let ways = [
             ("mean", Some(report.mean_error)),
             ("own prefill", report.own_error),

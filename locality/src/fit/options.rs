@@ -108,9 +108,9 @@ pub enum FitError {
     /// An option out of range.
     #[error("fit: {0}")]
     Options(String),
-    /// Not enough samples with prefill counts.
+    /// Not enough samples with prefill counts above zero and a weight above zero.
     #[error(
-        "fit: {usable} of {given} samples have prefill counts, {needed} are needed for {clusters} clusters; collect more samples or ask for fewer clusters"
+        "fit: {usable} of {given} samples have prefill counts (not all 0) and a weight above 0, {needed} are needed for {clusters} clusters; collect more samples, replay those without counts on an engine that returns routed experts, or ask for fewer clusters"
     )]
     TooFewSamples {
         /// Samples that can be used.

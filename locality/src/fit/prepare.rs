@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::options::{FitError, FitOptions, LayerChoice, MIN_DECODE_SAMPLES};
 use crate::counts::ActivationCounts;
 use crate::layers::select_layers;
-use crate::sample::{Sample, Source};
+use crate::sample::Sample;
 use crate::spearman::{Rho, rho_with_interval, sample_pairs};
 use crate::table::Fingerprint;
 use crate::transform::{Transform, TransformKind, fit_idf, normalise};
@@ -30,11 +30,8 @@ pub(super) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     pub(super) fn new(given: &'a [Sample], options: &FitOptions) -> Result<Self, FitError> {
         let usable = |s: &&Sample| {
-            let counted = s
-                .prefill_counts
-                .as_ref()
-                .is_some_and(|c| c.cells().iter().any(|n| *n > 0));
-            s.source == Source::Prefill && counted && s.weight > 0.0
+            let counts = s.prefill_counts.as_ref();
+            counts.is_some_and(|c| c.cells().iter().any(|n| *n > 0)) && s.weight > 0.0
         };
         let samples: Vec<&Sample> = given.iter().filter(usable).collect();
         let held = ((samples.len() as f64 * options.held_out).round() as usize).max(1);
@@ -77,10 +74,24 @@ impl<'a> Prepared<'a> {
 
     /// Layer mask and weights, from fitted samples only.
     pub(super) fn transform(&self, options: &FitOptions) -> Result<Transform, FitError> {
-        let geometry = self.fingerprint.geometry;
         let (kind, idf) = self.weights(options.transform);
+        let weighted = self.transform_of(kind, &idf, options)?;
+        if kind != TransformKind::CountIdf || self.tells(&weighted, options.clusters)? {
+            return Ok(weighted);
+        }
+        self.transform_of(TransformKind::Count, &[], options)
+    }
+
+    /// Whether enough signatures are left: weights that only an expert has which nobody uses leave none.
+    fn tells(&self, transform: &Transform, clusters: usize) -> Result<bool, FitError> {
+        let (_, weights) = self.clustered(transform)?;
+        Ok(weights.len() >= clusters.max(self.fitted.len().div_ceil(2)))
+    }
+
+    fn transform_of(&self, kind: TransformKind, idf: &[f32], options: &FitOptions) -> Result<Transform, FitError> {
+        let geometry = self.fingerprint.geometry;
         let layers = match options.layer_selection {
-            LayerChoice::Greedy => self.greedy_layers(kind, &idf, options),
+            LayerChoice::Greedy => self.greedy_layers(kind, idf, options),
             LayerChoice::All => None,
         };
         let layers = layers.unwrap_or_else(|| (0..geometry.layers as u16).collect());
@@ -93,9 +104,6 @@ impl<'a> Prepared<'a> {
         } else {
             Vec::new()
         };
-        if kind == TransformKind::CountIdf && kept.iter().all(|w| *w == 0.0) {
-            return Ok(Transform::new(TransformKind::Count, &geometry, layers, Vec::new())?);
-        }
         Ok(Transform::new(kind, &geometry, layers, kept)?)
     }
 
@@ -148,7 +156,21 @@ impl<'a> Prepared<'a> {
         among.iter().filter_map(|i| self.decode(*i)).collect()
     }
 
-    /// Unit signatures and weights of these samples. One whose signature is zero (only experts that everyone uses) is left out.
+    /// Unit signatures and weights of the fitted samples. One whose signature is zero (only experts that everyone uses) is left out: it
+    /// is near no centroid, and would make one of zeros.
+    pub(super) fn clustered(&self, transform: &Transform) -> Result<(Vec<f32>, Vec<f32>), FitError> {
+        let (all, weights_of_all) = self.signatures(transform, &self.fitted)?;
+        let (mut rows, mut weights) = (Vec::with_capacity(all.len()), Vec::with_capacity(weights_of_all.len()));
+        for (row, weight) in all.chunks_exact(transform.dim()).zip(weights_of_all) {
+            if row.iter().any(|v| *v != 0.0) {
+                rows.extend_from_slice(row);
+                weights.push(weight);
+            }
+        }
+        Ok((rows, weights))
+    }
+
+    /// Unit signatures and weights of these samples, zero signatures among them.
     pub(super) fn signatures(&self, transform: &Transform, among: &[usize]) -> Result<(Vec<f32>, Vec<f32>), FitError> {
         let mut rows = vec![0.0; among.len() * transform.dim()];
         let mut weights = Vec::with_capacity(among.len());

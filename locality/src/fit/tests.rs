@@ -8,6 +8,7 @@ use crate::geometry::Geometry;
 use crate::kmeans::Balance;
 use crate::score::{nearest, scores};
 use crate::table::{Fingerprint, Precision, digest};
+use crate::transform::TransformKind;
 
 /// Requests of `domains` kinds, each preferring its own third of the experts in every layer but the last, which is noise.
 fn samples(n: usize, domains: usize, decode: bool, seed: u64) -> Vec<Sample> {
@@ -160,11 +161,63 @@ fn baselines_hold_for_the_same_traffic_and_not_for_other() {
 }
 
 #[test]
+fn samples_routed_by_text_count_once_they_are_replayed() {
+    let mut replayed = samples(200, 4, true, 5);
+    let (expected, _) = fit(&replayed, &options(4), None).unwrap();
+    for sample in replayed.iter_mut().step_by(2) {
+        sample.source = crate::sample::Source::Text;
+    }
+    let (table, report) = fit(&replayed, &options(4), None).unwrap();
+    assert_eq!((report.samples, table.centroids), (200, expected.centroids));
+}
+
+#[test]
+fn counts_stand_in_where_weights_leave_nothing() {
+    // Everybody uses every expert of a domain; the only weight above 0 is that of an expert nobody uses.
+    let geometry = Geometry::new(2, 5, 2).unwrap();
+    let with = |i: u32| {
+        let cells = [10 + i % 7, 20 - i % 7, 12, 18, 0].repeat(2);
+        let mut sample = Sample::new(Fingerprint::new("toy", geometry));
+        sample.prefill_counts = Some(ActivationCounts::from_cells(&geometry, cells, 30).unwrap());
+        sample
+    };
+    let everyone: Vec<Sample> = (0..60).map(with).collect();
+    let (table, _) = fit(&everyone, &options(4), None).unwrap();
+    assert_eq!(table.transform.kind(), TransformKind::Count);
+    // Requests that are all the same leave one weight or another at 0 too.
+    let same = vec![with(0); 50];
+    for clusters in [1, 2, 4] {
+        assert_eq!(fit(&same, &options(clusters), None).unwrap().0.clusters(), clusters);
+    }
+}
+
+#[test]
+fn requests_without_a_signature_make_no_centroid() {
+    // A tenth of the requests use only the two experts that everyone uses.
+    let geometry = Geometry::new(1, 6, 2).unwrap();
+    let with = |i: u32| {
+        let mut cells = vec![30, 30, 0, 0, 0, 0];
+        if !i.is_multiple_of(10) {
+            cells[2 + (i % 4) as usize] = 20;
+        }
+        let mut sample = Sample::new(Fingerprint::new("toy", geometry));
+        sample.prefill_counts = Some(ActivationCounts::from_cells(&geometry, cells, 60).unwrap());
+        sample
+    };
+    let all: Vec<Sample> = (0..200).map(with).collect();
+    let (table, _) = fit(&all, &options(4), None).unwrap();
+    assert_eq!(table.transform.kind(), TransformKind::CountIdf);
+    table.validate().unwrap();
+}
+
+#[test]
 fn says_why_it_refuses() {
     let few = samples(5, 1, false, 1);
     let error = fit(&few, &options(8), None).unwrap_err();
     assert!(
-        error.to_string().contains("5 of 5 samples have prefill counts"),
+        error
+            .to_string()
+            .contains("5 of 5 samples have prefill counts (not all 0)"),
         "{error}"
     );
     let mut mixed = samples(50, 1, false, 1);

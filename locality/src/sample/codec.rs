@@ -141,6 +141,9 @@ pub(super) fn encode_sample(sample: &Sample, out: &mut Vec<u8>) -> Result<(), Sa
     Ok(())
 }
 
+/// More would leave nothing of the others in 32-bit sums.
+const MAX_WEIGHT: f32 = 1e9;
+
 fn check(sample: &Sample) -> Result<(), SampleError> {
     let geometry = sample.fingerprint.geometry;
     let foreign = [&sample.prefill_counts, &sample.decode_counts]
@@ -152,8 +155,14 @@ fn check(sample: &Sample) -> Result<(), SampleError> {
             "counts of another geometry than the fingerprint's",
         ));
     }
-    if !sample.weight.is_finite() || sample.weight < 0.0 {
-        return Err(SampleError::Invalid("weight is negative or not finite"));
+    let counted = [&sample.prefill_counts, &sample.decode_counts];
+    if counted.into_iter().flatten().any(more_than_chosen) {
+        return Err(SampleError::Invalid(
+            "a layer counts more choices than its tokens have, tokens x top-k",
+        ));
+    }
+    if !(0.0..=MAX_WEIGHT).contains(&sample.weight) {
+        return Err(SampleError::Invalid("weight is not a number from 0 to 1e9"));
     }
     if sample.table_digest.as_ref().is_some_and(|d| d.len() > MAX_DIGEST_BYTES) {
         return Err(SampleError::Invalid("table digest longer than 128 bytes"));
@@ -163,6 +172,17 @@ fn check(sample: &Sample) -> Result<(), SampleError> {
         return Err(SampleError::Invalid("n-gram buckets are not ascending or out of range"));
     }
     Ok(())
+}
+
+/// Fewer are possible, of an engine that tells a part; more are no counts of these tokens.
+fn more_than_chosen(counts: &ActivationCounts) -> bool {
+    let geometry = counts.geometry();
+    let most = counts.tokens().saturating_mul(geometry.top_k as u64);
+    let chosen = |layer: &[u32]| layer.iter().map(|n| u64::from(*n)).sum::<u64>();
+    counts
+        .cells()
+        .chunks(geometry.experts.max(1))
+        .any(|layer| chosen(layer) > most)
 }
 
 /// Reads the body of a sample record.

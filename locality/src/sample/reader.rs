@@ -89,10 +89,20 @@ impl<R: Read> SampleReader<R> {
                             "the end record counts other samples than were read",
                         ));
                     }
-                    return Ok(None);
+                    return self.nothing_after();
                 }
                 _ => return Err(SampleError::Malformed("a record of unknown kind")),
             }
+        }
+    }
+
+    /// Two containers one after the other would lose the second unseen.
+    fn nothing_after(&mut self) -> Result<Option<Sample>, SampleError> {
+        match (&mut self.inner).take(1).read_to_end(&mut self.record)? {
+            0 => Ok(None),
+            _ => Err(SampleError::Malformed(
+                "bytes after the end record: containers cannot be joined by appending",
+            )),
         }
     }
 

@@ -12,7 +12,7 @@ fn sample(model: &str, seed: u32, parts: u8) -> Sample {
         let cells = (0..6)
             .map(|i| seed.wrapping_mul(2_654_435_761).wrapping_add(add + i) >> (i * 5))
             .collect();
-        ActivationCounts::from_cells(&geometry(), cells, u64::from(seed)).unwrap()
+        ActivationCounts::from_cells(&geometry(), cells, (1 << 34) + u64::from(seed)).unwrap()
     };
     Sample {
         prefill_counts: (parts & 1 != 0).then(|| counts(0)),
@@ -75,6 +75,16 @@ fn every_cut_is_noticed() {
 }
 
 #[test]
+fn joined_containers_are_refused_after_the_first() {
+    let one = write(&[sample("a", 1, 63)]);
+    let joined = [&one[..], &one[..]].concat();
+    let mut reader = SampleReader::new(&joined[..]).unwrap();
+    assert!(reader.next().unwrap().is_ok());
+    assert!(matches!(reader.next(), Some(Err(SampleError::Malformed(_)))));
+    assert!(reader.next().is_none());
+}
+
+#[test]
 fn refuses_lengths_that_would_fill_memory() {
     let mut bytes = write(&[])[..12].to_vec();
     bytes.extend_from_slice(&u32::MAX.to_le_bytes());
@@ -92,6 +102,8 @@ fn refuses_samples_that_contradict_themselves() {
     for change in [
         &(|s: &mut Sample| s.weight = f32::NAN) as &dyn Fn(&mut Sample),
         &|s| s.weight = -1.0,
+        &|s| s.weight = 2e9,
+        &|s| s.decode_counts = ActivationCounts::from_cells(&geometry(), vec![1, 1, 1, 0, 0, 0], 1).ok(),
         &|s| s.ngrams = vec![(5, 1), (5, 1)],
         &|s| s.ngrams = vec![(NGRAM_BUCKETS, 1)],
         &|s| s.fingerprint.geometry = Geometry::new(3, 3, 2).unwrap(),

@@ -52,7 +52,7 @@ fn input_that_cannot_work_is_65_and_names_the_file() {
     }
     let (code, error) = bench.fails("fit samples --clusters 39 --out table");
     assert!(
-        code == 65 && error.contains("collect more samples or ask for fewer clusters"),
+        code == 65 && error.contains("53 are needed for 39 clusters; collect more samples"),
         "{error}"
     );
     bench.samples("none", &[]);
