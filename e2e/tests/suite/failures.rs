@@ -70,6 +70,19 @@ async fn answers_without_experts_still_succeed_and_the_status_says_so() -> Resul
         prefill.post("/sim/v1/faults", &json!({"kind": "no_experts"})).await?;
     }
     let traffic = Traffic::start(&fleet.router().await?, prompts::recorded(&DOMAINS, 400)?, 4, 16);
+    // The table of these prompts knows text, which stands in for experts that do not come.
+    until("text as the source", Duration::from_secs(180), || async {
+        let found = fleet.status().await?.signature;
+        Ok(match found {
+            Some(signature) if signature.source == "Text" => Look::Done(()),
+            other => Look::NotYet(format!("{other:?}")),
+        })
+    })
+    .await?;
+    fleet.condition(conditions::SIGNATURES_AVAILABLE, "True").await?;
+    fleet
+        .patch(json!({"routing": {"signature": {"source": "Prefill"}}}))
+        .await?;
     fleet.condition(conditions::SIGNATURES_AVAILABLE, "False").await?;
     traffic.stop().await.expect_all_answered()?;
     let status = fleet.status().await?;
