@@ -262,13 +262,18 @@ impl ActivationCounts {
     /// Fails unless every layer's counts add up to tokens x top-k, as they do when no choice was lost or counted twice.
     pub fn check_conservation(&self) -> Result<(), CountsError> {
         let expected = self.tokens.saturating_mul(self.geometry.top_k as u64);
-        for (layer, row) in self.cells.chunks_exact(self.geometry.experts).enumerate() {
-            let got: u64 = row.iter().map(|c| u64::from(*c)).sum();
+        for (layer, got) in self.chosen().enumerate() {
             if got != expected {
                 return Err(CountsError::NotConserved { layer, got, expected });
             }
         }
         Ok(())
+    }
+
+    /// Choices counted in each layer, L of them.
+    pub fn chosen(&self) -> impl Iterator<Item = u64> + '_ {
+        let layers = self.cells.chunks_exact(self.geometry.experts);
+        layers.map(|layer| layer.iter().map(|c| u64::from(*c)).sum())
     }
 
     /// Tokens counted.

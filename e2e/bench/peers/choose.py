@@ -1,10 +1,9 @@
 """Marginal cost in numpy: the survivals of all workers as one matrix, the choice as one product, the books of one request as sums of logarithms."""
 
-import time
-
 import numpy as np
 
 from files import load
+from timing import times
 
 
 def choose(frequencies, workers, batch, calls):
@@ -29,12 +28,4 @@ def choose(frequencies, workers, batch, calls):
             np.exp(sums[worker], out=survivals[worker])
             distinct[worker] = len(row) - survivals[worker].sum()
 
-    def times(work):
-        seconds = []
-        for call in range(calls):
-            start = time.perf_counter()
-            work(call)
-            seconds.append(time.perf_counter() - start)
-        return seconds
-
-    return {"seconds": times(decide), "update": times(keep)}
+    return {"seconds": times(decide, calls), "update": times(keep, calls)}

@@ -1,10 +1,9 @@
 """The route decision in numpy: as one would write the formulas down, and with as few passes and temporaries as numpy allows."""
 
-import time
-
 import numpy as np
 
 from files import load
+from timing import times
 
 
 def decide_as_written(counts, mask, idf, centroids, cluster, loads, tau):
@@ -22,15 +21,6 @@ def decide(counts, idf, centroids, cluster, loads, tau):
     similarity = (centroids @ signature)[cluster]
     band = np.flatnonzero(similarity >= similarity.max() - tau)
     return band[loads[band].argmin()]
-
-
-def times(work, calls):
-    seconds = []
-    for call in range(calls):
-        start = time.perf_counter()
-        work(call)
-        seconds.append(time.perf_counter() - start)
-    return seconds
 
 
 def route(counts, idf, centroids, cluster, loads, tau, layers, timed, calls):

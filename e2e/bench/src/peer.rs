@@ -98,7 +98,13 @@ impl Drop for Peer {
 
 /// The times in an answer.
 pub(crate) fn seconds(answer: &Value) -> anyhow::Result<Times> {
-    let list = answer["seconds"].as_array().context("the peer's answer has no times")?;
+    times(answer, "seconds")
+}
+
+/// The times that an answer has under this name.
+pub(crate) fn times(answer: &Value, name: &str) -> anyhow::Result<Times> {
+    let list = answer[name].as_array();
+    let list = list.with_context(|| format!("the peer's answer has no times under {name:?}"))?;
     Ok(Times::from_seconds(list.iter().filter_map(Value::as_f64).collect()))
 }
 

@@ -2,6 +2,7 @@
 
 use std::{hint::black_box, time::Instant};
 
+use pulp::Arch;
 use serde::Serialize;
 
 /// Seconds of each call, in the order they were made.
@@ -53,6 +54,15 @@ impl Times {
         sorted.sort_by(f64::total_cmp);
         sorted
     }
+}
+
+/// Times of reading this many bytes, in cache, with wide instructions and no arithmetic: what no computation over them can be faster than.
+pub(crate) fn read_floor(bytes: usize, calls: usize) -> Times {
+    let memory = vec![1u64; bytes / 8];
+    Times::of(calls, |_| {
+        let memory = black_box(memory.as_slice());
+        Arch::new().dispatch(|| memory.iter().fold(0u64, |sum, word| sum ^ word))
+    })
 }
 
 /// Runs `work` on a pool of this many threads.

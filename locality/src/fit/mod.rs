@@ -33,9 +33,8 @@ pub fn fit(
 ) -> Result<(CentroidTable, FitReport), FitError> {
     options.check()?;
     let prepared = Prepared::new(samples, options)?;
-    let transform = prepared.transform(options)?;
+    let (transform, fitted, weights) = prepared.transform(options)?;
     let dim = transform.dim();
-    let (fitted, weights) = prepared.clustered(&transform)?;
     let clustering = kmeans(&fitted, dim, &weights, None, &options.kmeans())?;
     let old = previous.map(|p| (&p.transform, &p.centroids[..]));
     let centroids = keep_numbers(clustering.centroids, &transform, old);

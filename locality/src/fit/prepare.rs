@@ -72,20 +72,19 @@ impl<'a> Prepared<'a> {
         self.samples.get(i).and_then(|s| decoded(s))
     }
 
-    /// Layer mask and weights, from fitted samples only.
-    pub(super) fn transform(&self, options: &FitOptions) -> Result<Transform, FitError> {
+    /// Layer mask and weights, from fitted samples only, with the unit signatures that they give those samples, and these samples' weights.
+    pub(super) fn transform(&self, options: &FitOptions) -> Result<(Transform, Vec<f32>, Vec<f32>), FitError> {
         let (kind, idf) = self.weights(options.transform);
         let weighted = self.transform_of(kind, &idf, options)?;
-        if kind != TransformKind::CountIdf || self.tells(&weighted, options.clusters)? {
-            return Ok(weighted);
+        let (rows, weights) = self.clustered(&weighted)?;
+        // Weights that only an expert has which nobody uses leave hardly a signature.
+        let enough = weights.len() >= options.clusters.max(self.fitted.len().div_ceil(2));
+        if kind != TransformKind::CountIdf || enough {
+            return Ok((weighted, rows, weights));
         }
-        self.transform_of(TransformKind::Count, &[], options)
-    }
-
-    /// Whether enough signatures are left: weights that only an expert has which nobody uses leave none.
-    fn tells(&self, transform: &Transform, clusters: usize) -> Result<bool, FitError> {
-        let (_, weights) = self.clustered(transform)?;
-        Ok(weights.len() >= clusters.max(self.fitted.len().div_ceil(2)))
+        let counts = self.transform_of(TransformKind::Count, &[], options)?;
+        let (rows, weights) = self.clustered(&counts)?;
+        Ok((counts, rows, weights))
     }
 
     fn transform_of(&self, kind: TransformKind, idf: &[f32], options: &FitOptions) -> Result<Transform, FitError> {
@@ -158,15 +157,19 @@ impl<'a> Prepared<'a> {
 
     /// Unit signatures and weights of the fitted samples. One whose signature is zero (only experts that everyone uses) is left out: it
     /// is near no centroid, and would make one of zeros.
-    pub(super) fn clustered(&self, transform: &Transform) -> Result<(Vec<f32>, Vec<f32>), FitError> {
-        let (all, weights_of_all) = self.signatures(transform, &self.fitted)?;
-        let (mut rows, mut weights) = (Vec::with_capacity(all.len()), Vec::with_capacity(weights_of_all.len()));
-        for (row, weight) in all.chunks_exact(transform.dim()).zip(weights_of_all) {
-            if row.iter().any(|v| *v != 0.0) {
-                rows.extend_from_slice(row);
-                weights.push(weight);
+    fn clustered(&self, transform: &Transform) -> Result<(Vec<f32>, Vec<f32>), FitError> {
+        let (mut rows, mut weights) = self.signatures(transform, &self.fitted)?;
+        let (dim, mut kept) = (transform.dim(), 0);
+        for i in 0..weights.len() {
+            let row = i * dim..(i + 1) * dim;
+            if rows[row.clone()].iter().any(|v| *v != 0.0) {
+                rows.copy_within(row, kept * dim);
+                weights[kept] = weights[i];
+                kept += 1;
             }
         }
+        rows.truncate(kept * dim);
+        weights.truncate(kept);
         Ok((rows, weights))
     }
 

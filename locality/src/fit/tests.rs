@@ -171,15 +171,20 @@ fn samples_routed_by_text_count_once_they_are_replayed() {
     assert_eq!((report.samples, table.centroids), (200, expected.centroids));
 }
 
+/// A sample with these prefill counts.
+fn counted(geometry: &Geometry, cells: Vec<u32>, tokens: u64) -> Sample {
+    let mut sample = Sample::new(Fingerprint::new("toy", *geometry));
+    sample.prefill_counts = Some(ActivationCounts::from_cells(geometry, cells, tokens).unwrap());
+    sample
+}
+
 #[test]
 fn counts_stand_in_where_weights_leave_nothing() {
     // Everybody uses every expert of a domain; the only weight above 0 is that of an expert nobody uses.
     let geometry = Geometry::new(2, 5, 2).unwrap();
     let with = |i: u32| {
         let cells = [10 + i % 7, 20 - i % 7, 12, 18, 0].repeat(2);
-        let mut sample = Sample::new(Fingerprint::new("toy", geometry));
-        sample.prefill_counts = Some(ActivationCounts::from_cells(&geometry, cells, 30).unwrap());
-        sample
+        counted(&geometry, cells, 30)
     };
     let everyone: Vec<Sample> = (0..60).map(with).collect();
     let (table, _) = fit(&everyone, &options(4), None).unwrap();
@@ -200,9 +205,7 @@ fn requests_without_a_signature_make_no_centroid() {
         if !i.is_multiple_of(10) {
             cells[2 + (i % 4) as usize] = 20;
         }
-        let mut sample = Sample::new(Fingerprint::new("toy", geometry));
-        sample.prefill_counts = Some(ActivationCounts::from_cells(&geometry, cells, 60).unwrap());
-        sample
+        counted(&geometry, cells, 60)
     };
     let all: Vec<Sample> = (0..200).map(with).collect();
     let (table, _) = fit(&all, &options(4), None).unwrap();

@@ -176,13 +176,8 @@ fn check(sample: &Sample) -> Result<(), SampleError> {
 
 /// Fewer are possible, of an engine that tells a part; more are no counts of these tokens.
 fn more_than_chosen(counts: &ActivationCounts) -> bool {
-    let geometry = counts.geometry();
-    let most = counts.tokens().saturating_mul(geometry.top_k as u64);
-    let chosen = |layer: &[u32]| layer.iter().map(|n| u64::from(*n)).sum::<u64>();
-    counts
-        .cells()
-        .chunks(geometry.experts.max(1))
-        .any(|layer| chosen(layer) > most)
+    let most = counts.tokens().saturating_mul(counts.geometry().top_k as u64);
+    counts.chosen().any(|chosen| chosen > most)
 }
 
 /// Reads the body of a sample record.

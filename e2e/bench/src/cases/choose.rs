@@ -4,18 +4,17 @@ use coterie_locality::{
     Candidates, Geometry, Policy as _,
     policy::{Frequencies, MarginalCost, WorkerId},
 };
-use pulp::Arch;
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
 use crate::{
     exchange::write_f32,
-    peer::{path, seconds},
+    peer::{self, path, seconds},
     report::Table,
     suite::{Suite, say},
     synthetic::Traffic,
-    timing::{Times, human},
+    timing::{Times, human, read_floor},
 };
 
 /// Requests that timed calls go through in turn.
@@ -108,7 +107,6 @@ impl Fleet {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
         // Two bytes of every worker's survival, two of the request's frequency.
         let bytes = 2 * self.geometry.cells() * (self.ids.len() + 1);
-        let memory = vec![1u64; bytes / 8];
         for _ in 0..suite.rounds(5, 1) {
             choose.add(Times::of(calls, |i| {
                 let candidates = Candidates {
@@ -124,17 +122,11 @@ impl Fleet {
                 self.policy.started(id, request, 0.0);
                 self.policy.finished(id, request, 0.0);
             }));
-            floor.add(Times::of(calls, |_| {
-                let memory = std::hint::black_box(memory.as_slice());
-                Arch::new().dispatch(|| memory.iter().fold(0u64, |sum, word| sum ^ word))
-            }));
+            floor.add(read_floor(bytes, calls));
             for ((_, peer), times) in peers.iter_mut().zip(&mut theirs) {
                 let answer = peer.call("choose", &arguments)?;
                 times.add(seconds(&answer)?);
-                let books = answer["update"].as_array().into_iter().flatten();
-                kept.add(Times::from_seconds(
-                    books.filter_map(serde_json::Value::as_f64).collect(),
-                ));
+                kept.add(peer::times(&answer, "update")?);
             }
         }
         let [one, two] = theirs;

@@ -9,18 +9,17 @@ use coterie_locality::{
     score::{Scorer, Scratch},
     scores,
 };
-use pulp::Arch;
 use rand::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
 
 use crate::{
     exchange::{write_f32, write_u32},
-    peer::{path, seconds},
+    peer::{self, path, seconds},
     report::Table,
     suite::{Suite, say},
     synthetic::{Request, Traffic},
-    timing::{Times, human},
+    timing::{Times, human, read_floor},
 };
 
 /// Requests whose choices are compared.
@@ -146,7 +145,6 @@ impl Decision {
         let (mut score, mut exact, mut choose, mut whole, mut floor) = <(Times, Times, Times, Times, Times)>::default();
         // Four bytes each of a count, a weight and a cell read back, two of a rounded cell and of every centroid's.
         let bytes = 14 * self.table.transform.dim() + self.scorer.bytes();
-        let memory = vec![1u64; bytes / 8];
         let mut signature = vec![0.0; self.table.transform.dim()];
         for _ in 0..rounds {
             score.add(Times::of(calls, |i| {
@@ -169,10 +167,7 @@ impl Decision {
                 self.band.choose(&candidates, &mut rng)
             }));
             whole.add(Times::of(calls, |i| buffers.decide(self, &self.band, i % TIMED)));
-            floor.add(Times::of(calls, |_| {
-                let memory = std::hint::black_box(memory.as_slice());
-                Arch::new().dispatch(|| memory.iter().fold(0u64, |sum, word| sum ^ word))
-            }));
+            floor.add(read_floor(bytes, calls));
         }
         table.row([
             self.geometry(),
@@ -255,13 +250,8 @@ fn compare(suite: &mut Suite, decision: &Decision, table: &mut Table) -> anyhow:
         for ((threads, peer), times) in peers.iter_mut().zip(&mut theirs) {
             let answer = peer.call("route", &arguments)?;
             times.add(seconds(&answer)?);
-            let slower = answer["written"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_f64);
             if *threads == 1 {
-                written.add(Times::from_seconds(slower.collect()));
+                written.add(peer::times(&answer, "written")?);
             }
             chosen = answer["chosen"].clone();
         }

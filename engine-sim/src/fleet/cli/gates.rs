@@ -8,8 +8,8 @@ use crate::fleet::gates::Recording;
 use crate::fleet::gates::generate::{Generator, Plan, Shape, preset};
 use crate::tokenizer::TextCodec;
 
-/// What gates are made up of when `--gates` names a shape.
-const MADE_UP: Plan = Plan {
+/// What gates are made up of unless told otherwise.
+pub(super) const MADE_UP: Plan = Plan {
     requests: 1000,
     domains: 8,
     first_domain: 0,

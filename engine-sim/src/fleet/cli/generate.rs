@@ -7,6 +7,7 @@ use coterie_locality::Geometry;
 use serde::Serialize;
 
 use super::args::{GenerateArgs, TargetArgs};
+use super::gates::MADE_UP;
 use crate::fleet::gates::generate::{Generator, Match, Parameters, Plan, Shape, fit, preset};
 use crate::fleet::gates::{Recording, Statistics, check_npz_size, write_npz};
 
@@ -98,17 +99,16 @@ fn plan(args: &GenerateArgs, like: Option<&Recording>) -> Plan {
             tokens.unwrap_or(1),
         )
     });
-    let (prompts, tokens) = lengths.unwrap_or(((64, 512), 128));
+    let (prompts, tokens) = lengths.unwrap_or((MADE_UP.prompt_tokens, MADE_UP.output_tokens));
     Plan {
         requests: args.requests as usize,
         domains: args
             .domains
-            .map_or(if domains == 0 { 8 } else { domains }, |d| d as usize),
-        first_domain: 0,
+            .map_or(if domains == 0 { MADE_UP.domains } else { domains }, |d| d as usize),
         blended: args.blended,
         prompt_tokens: args.prompt_tokens.unwrap_or(prompts),
         output_tokens: args.output_tokens.map_or(tokens, |t| t as usize),
-        first_request: 0,
+        ..MADE_UP
     }
 }
 

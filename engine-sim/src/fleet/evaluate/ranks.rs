@@ -3,19 +3,21 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use coterie_locality::Geometry;
 
 use super::recorded::signed;
 use super::{Document, Evaluation};
 use crate::fleet::compare::{CaseResult, Interval, Metric, compare};
-use crate::fleet::placement::{Copies, Placement, StepCost, activation_chances};
+use crate::fleet::placement::{Learned, StepCost};
 use crate::fleet::plot::{Bars, Group};
 use crate::fleet::steering::{Contender, Predictor, Rule};
 
 /// Requests per worker.
 const BATCH: f64 = 27.0;
-/// Share of experts that get a copy, where the placement uses copies.
-const PLACEMENTS: [&str; 3] = ["none", "EPLB", "METRO"];
+const PLACEMENTS: [(&str, Learned); 3] = [
+    ("none", Learned::Linear),
+    ("EPLB", Learned::Tokens),
+    ("METRO", Learned::Activations { batch: BATCH }),
+];
 
 impl Evaluation {
     pub(super) fn ranks(&self, document: &mut Document) -> Result<()> {
@@ -28,8 +30,8 @@ impl Evaluation {
         for degree in [1usize, 4, 8, 16] {
             let mut base: Option<CaseResult> = None;
             let mut bars = Vec::new();
-            for placement in PLACEMENTS {
-                let cost = self.step_cost(placement, degree)?;
+            for (placement, learned) in PLACEMENTS {
+                let cost = self.step_cost(learned, degree)?;
                 let mut case = self.case(&format!("{placement}, {degree} ranks"), 8, BATCH);
                 case.ranks = Some((self.calibration.judged(), &cost));
                 let result = compare(&case, &contenders, &self.seeds(), &|| ())?;
@@ -62,7 +64,7 @@ impl Evaluation {
         }
         let names = PLACEMENTS
             .iter()
-            .flat_map(|p| contenders.iter().map(move |c| format!("{p} + {}", c.rule)));
+            .flat_map(|(p, _)| contenders.iter().map(move |c| format!("{p} + {}", c.rule)));
         let bars = Bars {
             title: "TPOT p50 against no placement with LeastLoaded".into(),
             x: "expert-parallel ranks of a worker".into(),
@@ -76,28 +78,9 @@ impl Evaluation {
     }
 
     /// Placements learn from the calibration half; EPLB and METRO get one copy per rank and layer more than there are experts.
-    fn step_cost(&self, placement: &str, ranks: usize) -> Result<StepCost> {
-        let geometry: Geometry = self.recording.geometry;
+    fn step_cost(&self, placement: Learned, ranks: usize) -> Result<StepCost> {
         let (calibrating, _) = self.recording.halves();
-        let mut frequencies = vec![0.0f64; geometry.cells()];
-        for request in &calibrating.requests {
-            let own = request.decode_frequencies();
-            frequencies.iter_mut().zip(own).for_each(|(f, o)| *f += f64::from(o));
-        }
-        for frequency in &mut frequencies {
-            *frequency /= calibrating.len().max(1) as f64;
-        }
         let redundant = if ranks > 1 { ranks } else { 0 };
-        Ok(match placement {
-            "EPLB" => StepCost::new(
-                &Placement::balanced(geometry, ranks, redundant, &frequencies)?,
-                Copies::Spread,
-            ),
-            "METRO" => StepCost::new(
-                &Placement::balanced(geometry, ranks, redundant, &activation_chances(&frequencies, BATCH))?,
-                Copies::One,
-            ),
-            _ => StepCost::new(&Placement::linear(geometry, ranks, 0)?, Copies::One),
-        })
+        Ok(placement.step_cost(&calibrating, ranks, redundant)?)
     }
 }

@@ -118,26 +118,18 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 #[test]
 fn a_prefill_pool_adds_its_time_to_the_first_token() {
     let plain = run(&[]);
-    let pool = run(&[
+    let arguments = [
         "--prefill-workers",
         "2",
         "--prefill-base-ms",
         "50",
         "--hand-off-ms",
         "30",
-    ]);
+    ];
+    let pool = run(&arguments);
     let ttft = |report: &Value| report["ttft_ms"]["p50"].as_f64().unwrap();
     assert!(ttft(&pool) > ttft(&plain) + 79.0, "{} {}", ttft(&pool), ttft(&plain));
-    let early = run(&[
-        "--prefill-workers",
-        "2",
-        "--prefill-base-ms",
-        "50",
-        "--hand-off-ms",
-        "30",
-        "--first-token",
-        "prefill",
-    ]);
+    let early = run(&[&arguments[..], &["--first-token", "prefill"]].concat());
     assert!(ttft(&early) < ttft(&pool));
     run(&[
         "--prefill-workers",
